@@ -23,7 +23,7 @@ from ldlm_lint.model import (
     Related,
     Rule,
 )
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, Guard
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _fix(code: ProjectCode, one: Accumulation, wrappers: list[Call]) -> Fix | No
     no step can come at another time."""
     loop = next(iter(one.call.loops), None)
     passes = [call for call in loop.calls if code[BackwardPasses].lead_to_one(call)] if loop is not None else []
-    if loop is None or one.due is None or not all(_is_never_skipped(call, loop) for call in passes) or _engines(code, one) or not code[Accumulations].uses_nothing_before(one):
+    if loop is None or one.due is None or not all(_is_never_skipped(call, loop, one.due.test) for call in passes) or _engines(code, one) or not code[Accumulations].uses_nothing_before(one):
         return None
     until = loop.calls[: loop.calls.index(one.call) + 1]
     runs = [(call, model) for call in until for model in _models(code, call, wrappers)]
@@ -158,9 +158,10 @@ def _fix(code: ProjectCode, one: Accumulation, wrappers: list[Call]) -> Fix | No
     return Fix(f"run all but the last micro-batch under {name}.no_sync()", edits, Applicability.UNSAFE, reason)
 
 
-def _is_never_skipped(call: Call, loop: Loop) -> bool:
-    """Whether each iteration of a loop makes a call, but for one that ends the program."""
-    return not call.is_caught and all(guard in loop.guards or guard.ends == "after raise" for guard in call.guards)
+def _is_never_skipped(call: Call, loop: Loop, due: Guard | Expr) -> bool:
+    """Whether each iteration of a loop makes a call, but for one that ends the program, or in which no step can come either."""
+    shared = (*loop.guards, *(guard for guard in (due.around if isinstance(due, Guard) else ()) if guard != due and guard.kind == "rest"))
+    return not call.is_caught and all(guard in shared or guard.ends == "after raise" for guard in call.guards)
 
 
 def _models(code: ProjectCode, call: Call, wrappers: list[Call]) -> list[Expr]:

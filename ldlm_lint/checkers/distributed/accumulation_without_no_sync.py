@@ -159,8 +159,8 @@ def _fix(code: ProjectCode, one: Accumulation, wrappers: list[Call]) -> Fix | No
 
 
 def _is_never_skipped(call: Call, loop: Loop, due: Guard | Expr) -> bool:
-    """Whether each iteration of a loop makes a call, but for one that ends the program, or in which no step can come either."""
-    shared = (*loop.guards, *(guard for guard in (due.around if isinstance(due, Guard) else ()) if guard != due and guard.kind == "rest"))
+    """Whether each iteration of a loop makes a call, but for one that ends the program, or that is skipped as a whole, with the step."""
+    shared = (*loop.guards, *(guard for guard in (due.around if isinstance(due, Guard) else ()) if guard != due and guard in loop.calls[0].guards))
     return not call.is_caught and all(guard in shared or guard.ends == "after raise" for guard in call.guards)
 
 

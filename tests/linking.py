@@ -97,6 +97,9 @@ class Alone(Codebase):
     def torch_of(self, module: Module) -> TorchRange:
         return TorchRange(None, None)
 
+    def compiles_on_its_python(self, module: Module) -> bool:
+        return True
+
     def is_used_outside(self, module: Module, name: str) -> bool:
         return False
 

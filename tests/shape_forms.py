@@ -123,10 +123,6 @@ FOUND = {
         "reentrant-checkpoint-misuse",
         "from torch.utils.checkpoint import checkpoint as ck\ndef forward(self, x):\n    return ck(self.f, x, use_reentrant=True, scale=2)\n",
     ),
-    "compile: in a handler's try": (
-        "compile-guarded-by-try",
-        "import re, torch\nbuild = torch.compile\nword = re.compile('a')\ntry:\n    net = build(net)\nexcept Exception:\n    pass\n",
-    ),
     "fused: a class without it, of a module": (
         "fused-conflict",
         "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
@@ -175,10 +171,6 @@ SPARED = {
         "def build(net):\n    net.requires_grad_(False)\n",
     ),
     "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
-    "compile: not in a try": (
-        "compile-guarded-by-try",
-        "import torch\nnet = torch.compile(net)\ntry:\n    net(1)\nexcept Exception:\n    pass\n",
-    ),
     "fused: for attention": (
         "fused-conflict",
         "import torch\nclass Attention(torch.nn.Module):\n    fused = True\n    def forward(self, optim):\n        return SGDLike(optim, fused=self.fused)\n",

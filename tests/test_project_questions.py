@@ -147,7 +147,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "scales-gradients",
         "schedules-learning-rate",
         "stands-outside-tests",
-        "torch-compiles-on-its-python",
         "trainer-setting-is-in-force",
         "trainer-default-is-left",
         "trainer-setting-is-unset",

@@ -1,4 +1,4 @@
-"""Putting statements under a ``with``."""
+"""Putting statements under a ``with``, and taking them out of a ``try``."""
 
 from __future__ import annotations
 
@@ -55,6 +55,19 @@ def begin_earlier(source: Source, line: int, first: int) -> Edit | None:
     return Edit(moved._replace(end=head.end), source.slice(head) + "".join(f"{unit}{one}" if one.strip() else one for one in lines))
 
 
+def without_try(source: Source, line: int) -> Edit | None:
+    """The statements of the ``try`` of a line alone; None if it has more than handlers besides them."""
+    tree = syntax_of(source)
+    found = next((node for node in ast.walk(tree) if isinstance(node, ast.Try) and node.lineno == line), None) if tree is not None else None
+    if found is None or found.orelse or found.finalbody:
+        return None
+    first, last = found.body[0], found.body[-1]
+    whole = source.span(source.offset(line, found.col_offset), source.offset(found.end_lineno or line, found.end_col_offset or 0))
+    body = source.slice(source.span(source.offset(first.lineno, first.col_offset), source.offset(last.end_lineno or line, last.end_col_offset or 0)))
+    inner, outer = indent_at(source, first.lineno), indent_at(source, line)
+    return Edit(whole, body.replace(f"{source.newline}{inner}", f"{source.newline}{outer}"))
+
+
 def _block(source: Source, first: int, last: int) -> list[ast.stmt]:
     """The statements of the innermost block that has both lines, from the one to the other."""
     found: list[ast.stmt] = []
@@ -80,4 +93,4 @@ def _can_be_indented(source: Source, block: Sequence[ast.stmt]) -> bool:
     return not before.strip() and (not after or after.startswith(b"#"))
 
 
-__all__ = ["begin_earlier", "put_under"]
+__all__ = ["begin_earlier", "put_under", "without_try"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
     *("distributed_environment", "recomputation", "autograd"),
-    *("evaluation", "checkpoint_saving", "backends", "compilation"),
+    *("evaluation", "checkpoint_saving", "backends"),
     *("attention", "fused", "gradient_scaling", "schedule", "ddp_graph"),
     *("rank_divergence", "segments"),
 )

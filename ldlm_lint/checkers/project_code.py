@@ -19,6 +19,7 @@ from ldlm_lint.program.of_project import program_of, table_of_file
 from ldlm_lint.project.training_files import TrainingFiles
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.tables import compiles_on
 
 if TYPE_CHECKING:
     from ldlm_lint.code import Table
@@ -158,6 +159,13 @@ class ProjectCode(Codebase):
         """The versions of torch that a file runs on."""
         choice = self.context.torch.of(path)
         return TorchRange(choice.oldest, choice.newest)
+
+    def compiles_on_its_python(self, module: Module) -> bool:
+        """Whether no torch that the project chooses for a module refuses to compile on the Python that it chooses: the
+        call of `torch.compile` itself raises then."""
+        python = self.context.torch.python_of(self.path(module)).newest
+        limits = [compiles_on(one.newest) for one in self.context.torch.of(self.path(module)).bounds if one.newest is not None]
+        return python is None or all(limit is None or limit >= python for limit in limits)
 
     def line_span(self, module: Module, place: int) -> Span:
         """The line of a place."""

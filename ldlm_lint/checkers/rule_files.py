@@ -62,6 +62,7 @@ _FILES: tuple[str, ...] = (
     "optimizer.gradients_kept_as_zeros",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",
+    "precision.compile_guarded_by_try",
     "precision.compile_result_dropped",
     "precision.grad_scaler_with_bfloat16",
     "precision.mse_on_unit_vectors",

@@ -9,7 +9,7 @@ from typing import Any
 from ldlm_lint.code.bindings import Bindings
 from ldlm_lint.code.expressions import end_of, place_of, type_name
 from ldlm_lint.code.names import Environment, Round
-from ldlm_lint.code.table import Scope, Table
+from ldlm_lint.code.table import Scope, Table, Try
 
 _OF_PYTHON = frozenset({"property", "staticmethod", "classmethod"})
 _EXITS = frozenset({"exit", "_exit", "quit"})
@@ -233,8 +233,9 @@ class _Statements(Bindings):
     def _try(self, node: Any) -> str:
         outer, before = self.guard, self.names
         bound = len(self.current.events)
+        tried, handlers = len(self.table.tries), list[int]()
         if node.handlers:
-            self.table.tries.append((place_of(node), end_of(node.body[-1])))
+            self.table.tries.append(Try(self.scope, place_of(node), end_of(node.body[-1]), ()))
         left = (len(self.rounds[-1].breaks), len(self.rounds[-1].continues)) if self.rounds else (0, 0)
         self.names = dict(before)
         ended = [self.block(node.body)]
@@ -248,6 +249,7 @@ class _Statements(Bindings):
             self.names = dict(between)
             kinds = self.value(handler.type)
             self.guard = number = self.begin_guard("except", kinds, None, handler)
+            handlers.append(number)
             if handler.name:
                 self.bind(handler.name, 0, place_of(handler))
             ends = self.block(handler.body)
@@ -255,6 +257,8 @@ class _Statements(Bindings):
             self.guard = outer
             ended.append(ends)
             ways.append(None if ends else self.names)
+        if handlers:
+            self.table.tries[tried] = self.table.tries[tried]._replace(handlers=tuple(handlers))
         self.names = self.meet(ways) if any(way is not None for way in ways) else between
         ends = self._finally(node.finalbody, before, bound, left)
         self.guard = outer

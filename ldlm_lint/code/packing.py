@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-from ldlm_lint.code.table import Guard, Loop, Scope, Site, Table
+from ldlm_lint.code.table import Guard, Loop, Scope, Site, Table, Try
 
-FORM = 2
+FORM = 3
 """The form of the bytes and of what they say; another number is unreadable to this version."""
 _SCOPE = tuple(name for name in Scope.__slots__)
 _SITE_FIELDS = len(Site._fields) - 2
@@ -44,7 +44,7 @@ def plain(table: Table) -> tuple[Any, ...]:
         table.decorations,
         table.updates,
         table.maps,
-        table.tries,
+        [tuple(one) for one in table.tries],
     )
 
 
@@ -89,7 +89,8 @@ def _restored(fields: tuple[Any, ...]) -> Table:
     for at in range(0, len(numbers), step):
         call = numbers[at]
         table.sites[call] = Site._make((*numbers[at + 1 : at + step], table.places[call], table.end(call)))
-    table.named, table.imports, table.aliases, table.decorations, table.updates, table.maps, table.tries = rest
+    table.named, table.imports, table.aliases, table.decorations, table.updates, table.maps, tries = rest
+    table.tries = list(map(Try._make, tries))
     return table
 
 

@@ -95,6 +95,15 @@ class Guard(NamedTuple):
     ends: str
 
 
+class Try(NamedTuple):
+    """The code whose exceptions an ``except`` catches: its scope, where it begins (``try``) and ends; its handlers, which are guards."""
+
+    scope: int
+    begin: int
+    end: int
+    handlers: tuple[int, ...]
+
+
 def guards_above(guards: Sequence[Guard], guard: int) -> Iterator[int]:
     """A guard and all enclosing ones, innermost first; nothing for -1."""
     while guard >= 0:
@@ -220,8 +229,8 @@ class Table:
         """The ``upd`` expressions."""
         self.maps: list[int] = []
         """The ``map`` expressions."""
-        self.tries: list[tuple[int, int]] = []
-        """Where the code begins and ends whose exceptions an ``except`` catches."""
+        self.tries: list[Try] = []
+        """Those with handlers, outer ones first."""
 
     def end(self, number: int) -> int:
         """The place after an expression; 0 for constants and for what is written nowhere, such as a call that others make."""

@@ -325,6 +325,10 @@ class Codebase(ABC):
     def torch_of(self, module: Module) -> TorchRange:
         """The versions of torch that a module runs on."""
 
+    @abstractmethod
+    def compiles_on_its_python(self, module: Module) -> bool:
+        """Whether no torch that the project chooses for a module refuses to compile on the Python that it chooses."""
+
     @cached_property
     def origins(self) -> Origins:
         """Where possible values are written."""

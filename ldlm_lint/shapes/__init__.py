@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
-    may_guard_compile,
     may_leave_implementation,
 )
 from ldlm_lint.shapes.checkpoints import may_save
@@ -26,7 +25,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-without-use-reentrant": may_leave_implementation,
-    "compile-guarded-by-try": may_guard_compile,
     "fused-conflict": may_fuse,
     "fused-fallback-ineffective": may_fuse,
     "fused-lost-on-resume": may_fuse,

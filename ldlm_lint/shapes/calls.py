@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline
-from ldlm_lint.shapes.walks import nodes_below
 
 _TORCH = ("torch",)
 
@@ -22,13 +19,4 @@ def may_leave_implementation(outline: Outline) -> bool:
     return any(all(one.arg != "use_reentrant" for one in call.keywords) for _, call in calls_of(outline, functions, _TORCH))
 
 
-def may_guard_compile(outline: Outline) -> bool:
-    """Whether ``torch.compile`` may be in a ``try``."""
-    compiled = {id(call) for _, call in calls_of(outline, frozenset({"compile"}), _TORCH)}
-    return bool(compiled) and any(
-        isinstance(one, ast.Try) and any(id(inner) in compiled for part in one.body for inner in nodes_below(part))
-        for one in outline.compound
-    )
-
-
-__all__ = ["may_checkpoint", "may_guard_compile", "may_leave_implementation"]
+__all__ = ["may_checkpoint", "may_leave_implementation"]

@@ -10,7 +10,6 @@ _OUTSIDE_TESTS = frozenset(
         "cache-emptied-in-training-loop",
         "checkpoint-saved-by-every-rank",
         "checkpoint-without-use-reentrant",
-        "compile-guarded-by-try",
         "device-synchronized-in-training-loop",
         "host-sync-in-training-loop",
         "rank-local-skip",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.atoms import Value
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.handles.functions import Class, Function
-    from ldlm_lint.program.handles.places import Guard, Loop
+    from ldlm_lint.program.handles.places import Guard, Loop, Try
     from ldlm_lint.program.mappings import Keys
     from ldlm_lint.program.origins import Origin
 
@@ -236,7 +236,14 @@ class Call(Expr):
         """Whether an ``except`` may catch what it raises, or a ``with suppress(…)``."""
         entered = (guard.test for guard in self.guards if guard.kind == "with")
         is_suppressed = any(isinstance(one, Call) and one.called_name in _CATCHERS for one in entered)
-        return is_suppressed or any(begin <= self._site.place < end for begin, end in self.module.table.tries)
+        return is_suppressed or any(one.begin <= self._site.place < one.end for one in self.module.table.tries)
+
+    @property
+    def tries(self) -> list[Try]:
+        """The blocks around it in its function whose exceptions an ``except`` catches, innermost first."""
+        site, tries = self._site, self.module.table.tries
+        numbers = [one for one, row in enumerate(tries) if row.scope == site.scope and row.begin <= site.place < row.end]
+        return [handles.Try(self.code, self.module.base | one, self.module) for one in reversed(numbers)]
 
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""

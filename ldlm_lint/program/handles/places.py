@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code import table
-from ldlm_lint.code.table import line_of
+from ldlm_lint.code.table import guards_above, line_of
 from ldlm_lint.program import handles
 from ldlm_lint.program.arms import Entry
 from ldlm_lint.program.atoms import MASK
@@ -51,6 +51,12 @@ class Guard(Handle):
         ends so; empty for all else."""
         return self._row.ends
 
+    @property
+    def may_raise(self) -> bool:
+        """Whether the code under it leaves it by a ``raise`` or by ending the process, in whichever case."""
+        guards, own = self.module.table.guards, self.key & MASK
+        return any(row.ends == "raise" and own in guards_above(guards, one) for one, row in enumerate(guards) if one >= own)
+
     def may_be_passed(self, call: Call, function: Function) -> bool:
         """Whether the code under it may run when a call has entered the function that it is in."""
         how = next((one.how for one in self.code.program.callers(function.key) if one.call == call.key), UNKNOWN)
@@ -93,6 +99,44 @@ class Guard(Handle):
     def line_span(self) -> Span:
         """The whole line of the statement."""
         return self.code.line_span(self.module, self._row.place)
+
+
+class Try(Handle):
+    """A block whose exceptions an ``except`` catches."""
+
+    __slots__ = ()
+
+    @property
+    def _row(self) -> table.Try:
+        return self.module.table.tries[self.key & MASK]
+
+    @property
+    def line(self) -> int:
+        """The line of ``try``, from 1."""
+        return line_of(self._row.begin)
+
+    @property
+    def handlers(self) -> list[Guard]:
+        """Its ``except`` clauses, in order; the test of one is what it catches."""
+        return [Guard(self.code, self.module.base | one, self.module) for one in self._row.handlers]
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that it makes itself, in the order of evaluation."""
+        row = self._row
+        function = handles.Function(self.code, self.module.base | row.scope, self.module)
+        return [call for call in function.calls if row.begin <= call.place < row.end]
+
+    @property
+    def imports(self) -> bool:
+        """Whether it imports something."""
+        return any(self._row.begin <= one < self._row.end for *_, one in self.module.table.imports)
+
+    @property
+    def raises(self) -> bool:
+        """Whether it has a ``raise`` of its own."""
+        row = self._row
+        return any(kind == "raise" and row.begin <= place < row.end for kind, _, _, _, place, _ in self.module.scopes[row.scope].events)
 
 
 class Loop(Handle):
@@ -171,7 +215,7 @@ def spot_at(at: Handle, scope: int, loop: int, guard: int, place: int) -> Spot:
 def guards_at(at: Handle, guard: int) -> list[Guard]:
     """A condition of a file by its number, and those around it, innermost first."""
     module = at.module
-    return [Guard(at.code, module.base | one, module) for one in table.guards_above(module.table.guards, guard)]
+    return [Guard(at.code, module.base | one, module) for one in guards_above(module.table.guards, guard)]
 
 
 def loops_at(at: Handle, loop: int) -> list[Loop]:

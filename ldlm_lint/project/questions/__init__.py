@@ -29,7 +29,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "recomputation": ("checkpoint-is-recorded",),
-    "interpreter": ("may-need-newer-python", "torch-compiles-on-its-python"),
+    "interpreter": ("may-need-newer-python",),
     "autograd": ("is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),

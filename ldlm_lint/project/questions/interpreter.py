@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from ldlm_lint import tables
 from ldlm_lint.model import Finding, Severity
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.required_python import required_python
@@ -29,15 +28,6 @@ def _may_need_newer_python(context: Context, finding: Finding, subject: str) -> 
     return Verdict(True, args=(("error", words),), level=Severity.INFO)
 
 
-def _torch_compiles_on_its_python(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Whether no torch that the project chooses refuses to compile on the Python that it chooses: the call itself raises then."""
-    path = finding.span.path
-    python = context.torch.python_of(path).newest
-    limits = [tables.compiles_on(one.newest) for one in context.torch.of(path).bounds if one.newest is not None]
-    return Verdict(python is None or all(limit is None or limit >= python for limit in limits))
-
-
 QUESTIONS: dict[str, Question] = {
     "may-need-newer-python": _may_need_newer_python,
-    "torch-compiles-on-its-python": _torch_compiles_on_its_python,
 }

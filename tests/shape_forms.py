@@ -111,10 +111,6 @@ FOUND = {
         "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
         "        self.total = self.out.mean() + self.total\n",
     ),
-    "frozen behind a wrapper of another function": (
-        "parameters-frozen-after-wrap",
-        "def freeze(model):\n    model . module . encoder.requires_grad_(False)\n",
-    ),
     "segments: under another name": (
         "checkpoint-without-use-reentrant",
         "from torch.utils import checkpoint as ck\nrun = ck.checkpoint_sequential\ndef forward(self, x):\n    return run(self.parts, 2, x)\n",
@@ -165,10 +161,6 @@ SPARED = {
     "graph: a number": (
         "loss-graph-accumulation",
         "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
-    ),
-    "frozen before any wrapper": (
-        "parameters-frozen-after-wrap",
-        "def build(net):\n    net.requires_grad_(False)\n",
     ),
     "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
     "fused: for attention": (

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 # files with claims, the project needs it for one in four, and parses those again.
 _ASK_OF_FLOW = frozenset({
     *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "nothing-is-reduced"),
-    "wrapped-model-trains",
 })
 # Questions that use slow parts of the data flow; others rarely use them.
 _ASK_OF_PARTS = {

@@ -19,7 +19,7 @@ from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Class, Expr, Function, Loop
 from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.walks import reached
-from ldlm_lint.python.freezing_names import ALWAYS_MODULES, FREEZES, LISTING, MODULES, OF_MODULES, SWITCHES, WEIGHTS
+from ldlm_lint.vocabulary.freezing import ALWAYS_MODULES, FREEZES, LISTING, MODULES, OF_MODULES, SWITCHES, WEIGHTS
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Span
@@ -44,13 +44,16 @@ _ONCE = lazily(r"(?i)init|frozen|freez|done|setup|ready|built|first")
 
 class Switch(NamedTuple):
     """A place that switches gradients: what it switches, as it is written (a list of parameters by the list), the values that
-    it sets, and the call that does it, if it is one."""
+    it sets, the call that does it, if it is one, whether only some of the parameters are switched (``if "bias" in name:``), and
+    what the function switches that does it, if the project has it."""
 
     model: Expr
     shown: Expr
     spot: Spot
     values: tuple[Expr, ...]
     call: Call | None
+    is_of_some: bool = False
+    inner: tuple[Switch, ...] = ()
 
     @property
     def text(self) -> str:
@@ -65,6 +68,34 @@ class Switch(NamedTuple):
     def span(self) -> Span:
         """Where it is written."""
         return self.call.span if self.call is not None else self.model.code.span(self.model.module, self.spot.place, 0)
+
+    @property
+    def flag(self) -> bool | None:
+        """Whether it switches gradients on; None for what is computed or not known. Without a value ``requires_grad_()`` does,
+        and of other functions the name says it."""
+        if not self.values and self.call is not None:
+            return self.call.called_name == _METHOD or "unfreez" in self.call.called_name
+        return next((one.constant for one in self.values if isinstance(one.constant, bool)), None)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether its value is known, or a test that is written there."""
+        return self.flag is not None or any(one.kind in ("cmp", "not", "bool") for one in self.values)
+
+    @property
+    def is_of_self(self) -> bool:
+        """Whether it switches the object whose method makes it, or a part of that."""
+        return _root(self.model).is_self
+
+    def as_called(self, call: Call) -> Switch:
+        """The same with the values that a call of its function passes."""
+        given = ((call.given_for(one) or one.default or one) if one.kind == "param" else one for one in self.values)
+        return self._replace(values=tuple(given))
+
+    @property
+    def is_told_by_caller(self) -> bool:
+        """Whether it switches a parameter of its function as a whole: callers say which model that is."""
+        return all(one.unnamed.kind == "param" for one in self.models) and all(one.is_told_by_caller for one in self.inner)
 
     @property
     def models(self) -> list[Expr]:
@@ -90,6 +121,13 @@ class Freezing(Concept):
         ordered = [group for _, group in sorted(groups.items(), key=lambda one: (one[0][0].key, one[0][1]))]
         return [group for group in ordered if not all(self.code[WholeModels].are_whole(one.models) for one in group)]
 
+    def in_function(self, function: Function) -> list[Switch]:
+        """The switches of a function, where it is written which part of a model they switch: a helper that gets the part
+        switches at its calls, one that takes a part of what it gets in itself."""
+        own = self._every.get(function, [])
+        is_helper = bool(own) and self._switched_parameter(function, own) is not None and all(one.is_told_by_caller for one in own)
+        return [one for one in own if all(inner.is_told_by_caller for inner in one.inner)] if not is_helper else []
+
     def step_of(self, switch: Switch) -> Spot | None:
         """Where the step begins that makes a switch each time, or some of the times; None if none does.
 
@@ -110,6 +148,11 @@ class Freezing(Concept):
     @cached_property
     def _found(self) -> dict[Function, list[Switch]]:
         """The switches by their functions, without those of helpers, which count at the calls of these."""
+        return {function: own for function, own in self._every.items() if self._switched_parameter(function, own) is None}
+
+    @cached_property
+    def _every(self) -> dict[Function, list[Switch]]:
+        """The switches by their functions, those of helpers also at their calls."""
         found: dict[Function, list[Switch]] = defaultdict(list)
         for module in self.code.modules:
             for function in self.code.functions_in(module):
@@ -122,9 +165,11 @@ class Freezing(Concept):
                 for call in function.callers:
                     given = call.given_for(parameter)
                     if given is not None and given.kind != "star" and all(one.call != call for one in found[call.function]):
-                        found[call.function].append(Switch(given, given, call.spot, tuple(call.arguments), call))
+                        values = tuple(value for one in found[function] for value in one.as_called(call).values)
+                        some = any(one.is_of_some for one in found[function])
+                        found[call.function].append(Switch(given, given, call.spot, values, call, some, tuple(found[function])))
                         todo.append(call.function)
-        return {function: own for function, own in found.items() if self._switched_parameter(function, own) is None}
+        return found
 
     def _in_function(self, function: Function) -> Iterator[Switch]:
         for write in function.writes:
@@ -142,7 +187,7 @@ class Freezing(Concept):
         element = target.base if target.kind == "part" and target.base is not None else target
         shown = element.base if element.kind == "elem" and element.base is not None else target
         if self._is_of_model(target, shown, is_method=call is not None):
-            yield Switch(target, shown, spot, values, call)
+            yield Switch(target, shown, spot, values, call, _is_chosen(element, spot, values))
 
     def _is_of_model(self, target: Expr, shown: Expr, *, is_method: bool) -> bool:
         """Whether a target is a module, a parameter, or goes through parameters: tensors may want gradients of their own."""
@@ -205,6 +250,13 @@ class Freezing(Concept):
         same = [call for call in self.code.calls_in(one.model.module) if call.receiver is not None and (call.receiver.text or call.receiver.name) == text]
         stays = all([value.constant for value in call.positional] == [False] for call in same if call.called_name == _METHOD)
         return stays and any(call.called_name == "eval" and call.function == one.spot.function and call.guards == one.call.guards for call in same)
+
+
+def _is_chosen(element: Expr, spot: Spot, values: tuple[Expr, ...]) -> bool:
+    """Whether a test decides about each parameter that a loop goes through, or is what the flag is set to."""
+    loop = element.loop_of_element
+    is_tested = loop is not None and any(one.is_test and one not in loop.guards for one in spot.guards)
+    return is_tested or (element.kind == "elem" and any(one.kind == "cmp" for one in values))
 
 
 def _holds_parameters(expr: Expr) -> bool:

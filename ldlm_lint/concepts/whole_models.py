@@ -27,6 +27,15 @@ class _Model(NamedTuple):
     part: tuple[object, ...]
 
 
+class WrappedPart(NamedTuple):
+    """What an expression is of the model that a call wraps: the names of the part, none for the whole model, and whether
+    the expression comes from the wrapper itself, so that the model is wrapped by then: ``wrapper.module.encoder``."""
+
+    wrapper: Call
+    names: tuple[object, ...]
+    is_wrapped: bool
+
+
 class WholeModels(Concept):
     """Answers for models that are switched."""
 
@@ -41,6 +50,18 @@ class WholeModels(Concept):
         wrapped = {one for wrap in near for one in self._models(_inner(wrap))}
         switched = {one for model in models for one in self._models(model)}
         return bool(switched) and all(_is_whole_of(one, wrapped) for one in switched)
+
+    def parts(self, model: Expr) -> list[WrappedPart]:
+        """The wrapped models, or parts of them, that an expression may be."""
+        before = all_before(Held(model.key), self._before)
+        met = {held.key for held in before}
+        found = []
+        for wrapper in (one for one in self._wraps if one.may_run_with(model)):
+            for whole in self._models(_inner(wrapper)):
+                size = len(whole.part)
+                parts = (held.path for held, is_end in before.items() if is_end and held.key == whole.made.key and held.path[:size] == whole.part)
+                found += [WrappedPart(wrapper, part[size:], wrapper.key in met) for part in parts]
+        return found
 
     def _models(self, expr: Expr) -> set[_Model]:
         """The models that an expression may be."""
@@ -111,4 +132,4 @@ def _is_whole_of(switched: _Model, wrapped: set[_Model]) -> bool:
     return not is_part and any(one[:size] == switched.part for one in same)
 
 
-__all__ = ["WholeModels"]
+__all__ = ["WholeModels", "WrappedPart"]

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.python.flow import CallSite, ModuleFlow
 from ldlm_lint.python.slots import Slot
 
-_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _TRANSPARENT = {"torch.compile"}
 _STEPS = 200
-
-
-class Wrap(NamedTuple):
-    """A call of the wrapper, and the files that its value passes through."""
-
-    path: str
-    line: int
-    files: frozenset[str]
 
 
 class Wraps:
@@ -29,16 +19,6 @@ class Wraps:
     def __init__(self, project: Project, calls: Calls) -> None:
         self._project = project
         self._calls = calls
-
-    def of(self, path: str, slot: Slot) -> Wrap | None:
-        """The wrapper call whose result may be in a slot of a file; None if none is found."""
-        return next(self.all_of(path, slot), None)
-
-    def all_of(self, path: str, slot: Slot) -> Iterator[Wrap]:
-        """Every wrapper call whose result may be in a slot of a file, the nearest first."""
-        for where, call, files in self.makers(path, slot):
-            if call.callee.kind == "import" and call.callee.name == _WRAPPER:
-                yield Wrap(where, int(call.position.partition(":")[0]), files)
 
     def makers(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite, frozenset[str]]]:
         """The calls that may have created the value of a slot: file, call, and the files on the way to it."""

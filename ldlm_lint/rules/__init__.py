@@ -14,7 +14,7 @@ from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 
 _FILES = (
     "amp", "attention", "autograd", "backends",
-    "checkpoint_saving", "ddp_graph",
+    "checkpoint_saving",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
     "fused", "gradient_scaling", "launch", "linter", "recomputation",

@@ -15,7 +15,6 @@ from ldlm_lint.shapes.calls import (
 )
 from ldlm_lint.shapes.checkpoints import may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
-from ldlm_lint.shapes.freezing import may_freeze_wrapped
 from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
@@ -29,7 +28,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "fused-fallback-ineffective": may_fuse,
     "fused-lost-on-resume": may_fuse,
     "loss-graph-accumulation": may_keep_graph,
-    "parameters-frozen-after-wrap": may_freeze_wrapped,
     "rank-local-skip": may_skip,
     "reentrant-checkpoint-misuse": may_checkpoint,
     "whole-model-checkpoint": may_checkpoint,

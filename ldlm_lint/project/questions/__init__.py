@@ -35,10 +35,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "ddp_graph": (
-        "happens-between-steps",
-        *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-on-wrap"),
-        "program-checkpoints-reentrantly",
-        "transformers-is-old",
+        *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "timeout-may-be-lowered"),
     "segments": (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from astroid import nodes
 
 from ldlm_lint import tables
@@ -22,19 +20,12 @@ from ldlm_lint.project.reentrant import (
     switched_on,
 )
 from ldlm_lint.project.training import trainings_of
-from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.slots import Slot
-from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.vocabulary.wrappers import DDP
 from ldlm_lint.wording import located
-
-if TYPE_CHECKING:
-    pass
-
-_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 
 
 def _slots(text: str) -> list[Slot]:
@@ -103,39 +94,9 @@ def _transformers_is_old(context: Context, _finding: Finding, _subject: str) -> 
     return Verdict(has_old_transformers(context.project))
 
 
-def _happens_between_steps(context: Context, finding: Finding, place: str) -> Verdict:
-    """A place does not run in every training step."""
-    if finding.span.path not in context.project.files:
-        return Verdict(False)
-    scope, _, loops = place.partition("|")
-    found = context.steps.every_step(finding.span.path, scope, [int(line) for line in loops.split(",") if line])
-    return Verdict(found is None)
-
-
-def _model_was_wrapped(context: Context, finding: Finding, slots: str) -> Verdict:
-    """One of these places has a DDP model that neither searches for unused parameters nor has a static graph."""
-    path = finding.span.path
-    trees = context.trees
-    for slot in _slots(slots):
-        for wrap in context.wraps.all_of(path, slot):
-            module = trees.of(wrap.path)
-            if module is None or not _waits_for_all(module, wrap.line):
-                return Verdict(False)
-            return Verdict(True, (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),))
-    return Verdict(False)
-
-
-def _waits_for_all(module: nodes.Module, line: int) -> bool:
-    calls = [one for one in nodes_of(module, nodes.Call) if one.lineno == line and is_named(one.func, {_WRAPPER})]
-    options = [Arguments(one)[name] for one in calls for name in ("find_unused_parameters", "static_graph")]
-    return bool(options) and all(one.absent or one.is_only(False) for one in options)
-
-
 QUESTIONS: dict[str, Question] = {
     "no-sync-on-wrap": _no_sync_on_wrap,
     "model-checkpoints-reentrantly": _model_checkpoints_reentrantly,
     "program-checkpoints-reentrantly": _program_checkpoints_reentrantly,
     "transformers-is-old": _transformers_is_old,
-    "happens-between-steps": _happens_between_steps,
-    "model-was-wrapped": _model_was_wrapped,
 }

@@ -13,3 +13,9 @@ OF_MODULES = frozenset({*LISTING, *MODULES, "train", "eval", "state_dict", "load
 ALWAYS_MODULES = frozenset({"module", "model", "net", "backbone"})
 WEIGHTS = frozenset({"weight", "bias", "weight_g", "weight_v"})
 MAKES = lazily(r"^[A-Z]|copy|build|make|create|load|pretrained|init")
+_A_PART = lazily(r"^_*(?!.*(norm|bn))freez(e|ing)?_+(?!(?:\w+_)?(all|model|net|network|modules?|params?|parameters?|weights|layers?|grads?)_*$)\w")
+
+
+def freezes_a_part(name: str) -> bool:
+    """Whether a method says by its name that it freezes a part of its object: ``freeze_encoder``, not ``freeze_params``."""
+    return _A_PART.search(name) is not None

@@ -214,7 +214,7 @@ def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
 
     monkeypatch.setattr(linting, "_lint", fail)
     # A file is looked at by itself where it holds a word of a rule that does.
-    (project / "wrap.py").write_text(FILES["wrap.py"] + "torch.autograd.set_detect_anomaly(True)\n")
+    (project / "wrap.py").write_text(FILES["wrap.py"] + "import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\n")
     report = lint(project)
     assert found(project, report) == EVERYTHING - {("wrap.py", "ddp-find-unused-parameters")} | {
         ("wrap.py", "ldlm-internal-error")

@@ -138,7 +138,7 @@ def test_a_file_over_its_budget_is_one_finding_and_the_others_go_on(
 ) -> None:
     genuine = linting._lint
     monkeypatch.setattr(linting, "_lint", lambda source, *rest: busy() or next(busy()) if source.path.endswith("slow.py") else genuine(source, *rest))
-    (project / "slow.py").write_text("import torch\ntorch.autograd.set_detect_anomaly(True)\n")
+    (project / "slow.py").write_text("import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\n")
     (project / "zz.py").write_text(WRAP)
     code, findings = lint()
     assert code == 3
@@ -151,11 +151,11 @@ def test_a_question_over_its_budget_names_the_rule(project: Path, lint: Lint, mo
     from ldlm_lint import project as package
 
     monkeypatch.setattr(package, "decide", lambda *_: next(busy()))
-    (project / "asks.py").write_text("import torch\n\ntorch.autograd.set_detect_anomaly(True)\n")
+    (project / "asks.py").write_text("import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\n")
     code, findings = lint()
     assert code == 3
     told = [str(one["message"]) for one in findings if one["rule"] == "ldlm-internal-error"]
-    assert any("anomaly-detection-left-on: gave up after" in one for one in told)
+    assert any("debug-environment-left-on: gave up after" in one for one in told)
 
 
 @pytest.mark.usefixtures("little_time")

@@ -290,7 +290,7 @@ def test_questions_that_come_to_flows_are_questions():
 
 def test_flow_is_made_ahead_only_for_such_a_question():
     saves = b"import torch\ntorch.distributed.init_process_group()\ntorch.save(model.state_dict(), 'last.pt')\n"
-    loads = b"import torch\ntorch.autograd.set_detect_anomaly(True)\n"
+    loads = b"import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\n"
     found = {
         text: host.lint(Source.from_bytes("/x/run.py", text, Kind.PYTHON), "run", Config.load(Path(__file__).parent.parent).facts) for text in (saves, loads)
     }

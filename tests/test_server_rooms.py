@@ -147,6 +147,6 @@ def test_a_rule_that_raises_is_no_diagnostic(tmp_path: Path, monkeypatch: pytest
     path = (tmp_path / "amp.py").as_posix()
     analyst = Analyst()
     # A file is looked at by itself where it holds a word of a rule that does.
-    analyst.put(path, f"{AMP}torch.autograd.set_detect_anomaly(True)\n")
+    analyst.put(path, f"{AMP}import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\n")
     found = analyst.lint(path)
     assert found["diagnostics"] == [] and "on purpose" in found["problems"][0]

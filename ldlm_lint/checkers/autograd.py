@@ -1,4 +1,4 @@
-"""Finds graphs that are kept, and autograd checks that are left on."""
+"""Finds graphs that are kept."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from astroid import nodes
 
 from ldlm_lint.checkers.autograd_fixes import detach_fix
 from ldlm_lint.checkers.autograd_graphs import Kept, kept_graphs
-from ldlm_lint.checkers.autograd_modes import (
-    anomaly_fix,
-    is_deliberate,
-    is_started,
-    mode_text,
-    retained_for_nobody,
-    switched_on,
-)
+from ldlm_lint.checkers.autograd_modes import retained_for_nobody
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.python.gradients import text_of
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.rules.autograd import (
-    ANOMALY_DETECTION_LEFT_ON,
     GRAPH_RETAINED_ON_BACKWARD,
     LOSS_GRAPH_ACCUMULATION,
     RULES,
@@ -39,10 +31,10 @@ def _note(found: Kept) -> str:
 
 
 class AutogradChecker(LdlmChecker):
-    """Graphs that are kept, and autograd checks that are left on."""
+    """Graphs that are kept."""
 
     rules = RULES
-    finds: ClassVar = {"visit_call": (ANOMALY_DETECTION_LEFT_ON, GRAPH_RETAINED_ON_BACKWARD)}
+    finds: ClassVar = {"visit_call": (GRAPH_RETAINED_ON_BACKWARD,)}
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
@@ -75,19 +67,6 @@ class AutogradChecker(LdlmChecker):
         )
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Check every call that may switch a check on, or retain a graph."""
-        if ANOMALY_DETECTION_LEFT_ON in self._possible:
-            self._check_anomaly(node)
+        """Check every call that may retain a graph."""
         if GRAPH_RETAINED_ON_BACKWARD in self._possible and retained_for_nobody(node):
             self.report(GRAPH_RETAINED_ON_BACKWARD, node, claims=_OUTSIDE_TESTS)
-
-    def _check_anomaly(self, node: nodes.Call) -> None:
-        place = switched_on(node)
-        if place is not None and not is_deliberate(node):
-            self.report(
-                ANOMALY_DETECTION_LEFT_ON,
-                node,
-                args={"switch": mode_text(node)},
-                claims=(Claim("file-trains" if is_started(node) else "belongs-to-training"),),
-                fix=lambda source: anomaly_fix(source, node),
-            )

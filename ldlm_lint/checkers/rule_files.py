@@ -53,6 +53,7 @@ _FILES: tuple[str, ...] = (
     "distributed.static_graph_with_dynamic_model",
     "distributed.static_graph_with_no_sync",
     "distributed.subgroup_timeout_not_inherited",
+    "memory.anomaly_detection_left_on",
     "memory.cache_emptied_in_training_loop",
     "memory.device_synchronized_in_training_loop",
     "memory.evaluation_with_gradients",

@@ -73,38 +73,4 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
     probe=Probe("retained-graphs", "a backward pass retained its graph and no other one went through it"),
 )
 
-ANOMALY_DETECTION_LEFT_ON = Rule(
-    code="W7513",
-    symbol="anomaly-detection-left-on",
-    frequency=Frequency.STEP,
-    consequence=Consequence.SLOW,
-    message="`%(switch)s` records a stack trace for each operation and checks each gradient for NaN, which slows the whole "
-    "training down: use it only to debug",
-    summary="Autograd's anomaly detection is on for a whole training.",
-    rationale="With anomaly detection on, each operation of the forward pass records the Python stack that called it, "
-    "and each function of the backward pass checks its result for NaN, which waits for the GPU. That finds the "
-    "operation that produced a NaN. torch's documentation says to enable it only for debugging, because it slows the "
-    "program down.",
-    cost="Time in every step: 11.5 times that of a step without it for a small model on CPU (measured). On a GPU also "
-    "a wait at each function of the backward pass, which was not measured.",
-    exceptions="A search for the origin of a NaN over a few steps. A switch under a condition, such as `if "
-    "args.debug`, is not reported, nor one that the file switches off again.",
-    versions="All versions of torch; `check_nan=False` still records the stacks.",
-    verification="Check `torch.is_anomaly_enabled()` in the training loop, or compare the time of a few steps with "
-    "and without it.",
-    references=(
-        Reference(
-            "Automatic differentiation package: anomaly detection",
-            "https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection",
-        ),
-        Reference("Lightning: Trainer", "https://lightning.ai/docs/pytorch/stable/common/trainer.html"),
-    ),
-    reads=("py",),
-    triggers=(b"detect_anomaly",),
-    applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: it was switched on in the code, and without it a NaN in a backward pass no longer raises, so training "
-    "continues with it.",
-    probe=Probe("anomaly-detection", "anomaly detection was on in all backward passes", whole_run=True),
-)
-
-RULES = (LOSS_GRAPH_ACCUMULATION, GRAPH_RETAINED_ON_BACKWARD, ANOMALY_DETECTION_LEFT_ON)
+RULES = (LOSS_GRAPH_ACCUMULATION, GRAPH_RETAINED_ON_BACKWARD)

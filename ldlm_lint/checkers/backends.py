@@ -19,20 +19,18 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.backends import (
     CONVOLUTION_AUTOTUNER_OFF,
     MIXED_TF32_APIS,
-    NONDETERMINISM_GUARD_LEFT_ON,
     RULES,
     TF32_DISABLED,
 )
 from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.source import Source
-from ldlm_lint.wording import quoted, remark_at
+from ldlm_lint.wording import remark_at
 
 _CUDNN = "torch.backends.cudnn"
 _DETERMINISTIC = {"torch.use_deterministic_algorithms", "torch.set_deterministic"}
 _OF_COURSE = ("__name__", "cuda.is_available", "cudnn.enabled", "cudnn.is_available")
 _TF32_REASON = "float32 products lose precision: their inputs are rounded to 10 bits of mantissa"
 _BENCHMARK_REASON = "the chosen algorithms can differ from run to run, and with them the last bits"
-_DETERMINISM_REASON = "two runs with the same seed can then differ in the last bits"
 
 
 class BackendsChecker(LdlmChecker):
@@ -77,23 +75,8 @@ class BackendsChecker(LdlmChecker):
             guards = [node for node, name, value in settings if name != "benchmark" and value is True]
             if any(name != "benchmark" and value is not True for _, name, value in settings):
                 continue
-            if guards:
-                self._report_determinism(guards)
-            elif all(value is False for _, _, value in settings):
+            if not guards and all(value is False for _, _, value in settings):
                 self._report_benchmark([node for node, _, _ in settings])
-
-    def _report_determinism(self, guards: list[nodes.NodeNG]) -> None:
-        loose = [node for node in guards if not _is_conditional(node)]
-        if not loose:
-            return
-        self.report(
-            NONDETERMINISM_GUARD_LEFT_ON,
-            loose[0],
-            args={"setting": quoted(self.source.slice(self.span(loose[0])))},
-            related=[(node, "this switch too") for node in loose[1:]],
-            claims=(Claim("runs-in-training", _place(loose[0])), Claim("trains-on-cuda")),
-            fix=lambda source: _turned(source, loose, "False", _DETERMINISM_REASON),
-        )
 
     def _report_benchmark(self, settings: list[nodes.NodeNG]) -> None:
         loose = [node for node in settings if not _is_conditional(node)]

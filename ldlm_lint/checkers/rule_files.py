@@ -68,6 +68,7 @@ _FILES: tuple[str, ...] = (
     "precision.compile_result_dropped",
     "precision.grad_scaler_with_bfloat16",
     "precision.mse_on_unit_vectors",
+    "precision.nondeterminism_guard_left_on",
 )
 
 

@@ -39,6 +39,10 @@ class TrainingLoops(Concept):
             todo += above
         return None
 
+    def are_below(self, function: Function) -> bool:
+        """Whether a function leads to a step or a backward pass."""
+        return function in self._leading
+
     def _trains(self, loop: Loop) -> bool:
         """Whether a step or a backward pass is in a loop, or a call that leads to one."""
         is_one = self._steps.are_in_loop(loop) or any(loop in one.loops for one in self._backward.calls)

@@ -83,45 +83,6 @@ MIXED_TF32_APIS = Rule(
     ),
 )
 
-NONDETERMINISM_GUARD_LEFT_ON = Rule(
-    code="I7805",
-    symbol="nondeterminism-guard-left-on",
-    frequency=Frequency.STEP,
-    consequence=Consequence.SLOW,
-    message="%(setting)s applies to the whole training: operations use deterministic kernels, which are slower, and "
-    "those without one raise; turn it on only for runs that must be repeatable",
-    summary="`cudnn.deterministic` or `use_deterministic_algorithms` set to True in code that every training runs.",
-    rationale="`torch.use_deterministic_algorithms(True)` and `torch.backends.cudnn.deterministic = True` forbid the "
-    "faster kernels whose result depends on the order of atomic additions. The first one applies to all of torch: "
-    "index and scatter operations, the backward pass of attention, resampling. It also fills new memory with NaN, and "
-    "the NCCL process group stops using NVLink SHARP. A fixed seed needs none of this.",
-    cost="Slower kernels (how much depends on the model), and an operation without a deterministic version raises.",
-    exceptions="Hunting a bug, or a study that must be repeatable bit by bit. Use a command-line flag to switch it "
-    "on: a setting under a condition is not reported.",
-    versions="All versions of torch 2.",
-    verification="Compare the time of a step with and without it, on a GPU: a CPU does not show which GPU kernels are "
-    "chosen.",
-    references=(
-        Reference("Reproducibility", "https://docs.pytorch.org/docs/stable/notes/randomness.html"),
-        Reference(
-            "torch.use_deterministic_algorithms",
-            "https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html",
-        ),
-    ),
-    reads=("py",),
-    triggers=(b".deterministic", b"deterministic_algorithms", b"set_deterministic("),
-    confidence=Confidence.MEDIUM,
-    default=False,
-    applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: the code asks for determinism, and afterwards two runs with the same seed can differ in the last bits.",
-    probe=Probe(
-        "deterministic-algorithms",
-        "deterministic algorithms were on in all backward passes",
-        device_bound=True,
-        whole_run=True,
-    ),
-)
-
 CONVOLUTION_AUTOTUNER_OFF = Rule(
     code="R7806",
     symbol="convolution-autotuner-off",
@@ -162,4 +123,4 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     ),
 )
 
-RULES = (TF32_DISABLED, MIXED_TF32_APIS, NONDETERMINISM_GUARD_LEFT_ON, CONVOLUTION_AUTOTUNER_OFF)
+RULES = (TF32_DISABLED, MIXED_TF32_APIS, CONVOLUTION_AUTOTUNER_OFF)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
 from ldlm_lint.checkers.autograd_fixes import detach_fix
 from ldlm_lint.checkers.autograd_graphs import Kept, kept_graphs
-from ldlm_lint.checkers.autograd_modes import retained_for_nobody
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.python.gradients import text_of
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.rules.autograd import (
-    GRAPH_RETAINED_ON_BACKWARD,
     LOSS_GRAPH_ACCUMULATION,
     RULES,
 )
@@ -34,7 +32,6 @@ class AutogradChecker(LdlmChecker):
     """Graphs that are kept."""
 
     rules = RULES
-    finds: ClassVar = {"visit_call": (GRAPH_RETAINED_ON_BACKWARD,)}
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
@@ -65,8 +62,3 @@ class AutogradChecker(LdlmChecker):
             claims=_OUTSIDE_TESTS + meter + again,
             fix=lambda source: detach_fix(source, found),
         )
-
-    def visit_call(self, node: nodes.Call) -> None:
-        """Check every call that may retain a graph."""
-        if GRAPH_RETAINED_ON_BACKWARD in self._possible and retained_for_nobody(node):
-            self.report(GRAPH_RETAINED_ON_BACKWARD, node, claims=_OUTSIDE_TESTS)

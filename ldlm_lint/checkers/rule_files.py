@@ -57,6 +57,7 @@ _FILES: tuple[str, ...] = (
     "memory.cache_emptied_in_training_loop",
     "memory.device_synchronized_in_training_loop",
     "memory.evaluation_with_gradients",
+    "memory.graph_retained_on_backward",
     "memory.host_sync_in_training_loop",
     "memory.missing_activation_checkpointing",
     "memory.requires_grad_toggled_per_step",

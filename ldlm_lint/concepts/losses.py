@@ -25,6 +25,8 @@ from ldlm_lint.vocabulary.losses import (
 )
 
 BACKWARD = ("backward", "manual_backward")
+DIFFERENTIATES = ("grad", "vjp", "register_hook")
+"""What computes gradients besides backward passes, or gets them in the middle of one."""
 _MEANS = frozenset({"mean", "sum", "float", "div"})
 _FORMS = frozenset(
     ["mean", "sum", "float", "squeeze", "view", "reshape", "flatten", "to", "double", "nan_to_num", "nanmean", "clamp", "clamp_", "clip", "clip_", "clamp_max", "clamp_max_"]
@@ -52,6 +54,14 @@ class BackwardPasses(Concept):
     def lead_to_one(self, call: Call) -> bool:
         """Whether a call is a backward pass, or goes to a function that leads to one."""
         return call in self._every or not self._leading.isdisjoint(call.targets)
+
+    def lead_to_gradients(self, call: Call) -> bool:
+        """Whether a call computes gradients in any way, or goes to a function that leads to one that does."""
+        return self.lead_to_one(call) or call.called_name in DIFFERENTIATES or not self._differentiating.isdisjoint(call.targets)
+
+    @cached_property
+    def _differentiating(self) -> frozenset[Function]:
+        return leading_to(call.function for call in self.code.calls_named(*DIFFERENTIATES))
 
     @cached_property
     def _every(self) -> frozenset[Call]:
@@ -302,4 +312,4 @@ class UnseenLosses:
         return any(name.startswith(FUNCTIONS) for callee in named for name in callee.outside_names)
 
 
-__all__ = ["BACKWARD", "BackwardPasses", "Losses", "UnseenLosses"]
+__all__ = ["BACKWARD", "DIFFERENTIATES", "BackwardPasses", "Losses", "UnseenLosses"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
-_MECHANICS = Reference("Autograd mechanics", "https://docs.pytorch.org/docs/stable/notes/autograd.html")
-
 LOSS_GRAPH_ACCUMULATION = Rule(
     code="W7510",
     symbol="loss-graph-accumulation",
@@ -42,35 +40,4 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     probe=Probe("live-autograd-nodes", "losses of earlier iterations are alive with their graphs"),
 )
 
-GRAPH_RETAINED_ON_BACKWARD = Rule(
-    code="W7511",
-    symbol="graph-retained-on-backward",
-    frequency=Frequency.STEP,
-    consequence=Consequence.MEMORY,
-    message="`retain_graph=True` keeps the tensors that the forward pass saved, but the step has no second backward pass "
-    "that needs them: they only take memory; drop `retain_graph=True`",
-    summary="A step with a single backward pass that retains its graph.",
-    rationale="A backward pass frees the tensors that the forward pass saved for it. With `retain_graph=True` they "
-    "stay until the last tensor of the graph is gone. Only a second backward pass over the same graph needs that. In "
-    "a step with one backward pass the flag is either a leftover or hides a defect: the graph of an earlier step is "
-    "still attached, through a hidden state or a sum of losses that was not detached. Then each step differentiates "
-    "all steps before it.",
-    cost="Memory: the activations of a step stay until its loss variable is assigned again. If an earlier graph is "
-    "attached, time and memory grow with every step.",
-    exceptions="Several losses over one graph, second derivatives, hooks that run their own backward pass. A step "
-    "with another backward pass, or with a call of `torch.autograd.grad`, is not reported.",
-    versions="All versions of torch.",
-    verification="Remove the flag. If a step then raises `Trying to backward through the graph a second time`, it is "
-    "attached to an earlier step: detach what it carries over.",
-    references=(
-        Reference("torch.Tensor.backward", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html"),
-        _MECHANICS,
-    ),
-    reads=("py",),
-    triggers=(b"retain_graph",),
-    requires=((b"backward",),),
-    default=False,
-    probe=Probe("retained-graphs", "a backward pass retained its graph and no other one went through it"),
-)
-
-RULES = (LOSS_GRAPH_ACCUMULATION, GRAPH_RETAINED_ON_BACKWARD)
+RULES = (LOSS_GRAPH_ACCUMULATION,)

@@ -144,7 +144,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "no-heartbeat-elsewhere-is-wrong",
         "process-group-takes-timeout",
         "program-needs-no-rank-argument",
-        "scales-gradients",
         "schedules-learning-rate",
         "stands-outside-tests",
         "trainer-setting-is-in-force",
@@ -155,7 +154,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     callee = "function|gone.run|1|"
     subjects = {"every-rank-saves": "1:0||"}
     subjects |= {"callee-is-keyword-only": callee, "callee-takes-arguments": callee, "callee-takes-keywords": callee}
-    subjects |= {"scales-gradients": "var:main:scaler", "schedules-learning-rate": "any|var:main:scheduler"}
+    subjects |= {"schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
     # What only says at which level forbids nothing.
     absences |= {"may-need-newer-python"}

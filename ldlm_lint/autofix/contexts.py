@@ -1,4 +1,4 @@
-"""Putting statements under a ``with``, and taking them out of a ``try``."""
+"""Putting statements under a ``with``, taking them out of a ``try``, and a line in front of what comes before another one."""
 
 from __future__ import annotations
 
@@ -66,6 +66,29 @@ def without_try(source: Source, line: int) -> Edit | None:
     body = source.slice(source.span(source.offset(first.lineno, first.col_offset), source.offset(last.end_lineno or line, last.end_col_offset or 0)))
     inner, outer = indent_at(source, first.lineno), indent_at(source, line)
     return Edit(whole, body.replace(f"{source.newline}{inner}", f"{source.newline}{outer}"))
+
+
+def put_before(source: Source, first: int, last: int, line: str) -> Edit | None:
+    """Put a line in front of the statement with the code of one line, in the block that has the code of a later line, too.
+
+    It gets the test around that: the later statement is the next one of the block, or the only one under an ``if`` of it.
+    None if there is no such block, or other code is in front of the first statement.
+    """
+    block = _block(source, first, last)
+    begin, end = (block[0], block[-1]) if len(block) > 1 else (None, None)
+    if begin is None or end is None or source.lines[begin.lineno - 1].encode()[: begin.col_offset].strip():
+        return None
+    lines = [line]
+    if end.lineno != last:
+        inner = end.body if isinstance(end, ast.If) else []
+        test = ast.get_source_segment(source.data.decode(source.encoding, errors="replace"), end.test) if isinstance(end, ast.If) else None
+        if not test or "\n" in test or ":=" in test or all(one.lineno != last for one in inner):
+            return None
+        level = indent_at(source, inner[0].lineno).removeprefix(indent_at(source, end.lineno))
+        lines = [f"if {test}:", f"{level if inner[0].lineno > end.lineno else '    '}{line}"]
+    start = source.line_starts[begin.lineno - 1]
+    indent = indent_at(source, begin.lineno)
+    return Edit(source.span(start, start), "".join(f"{indent}{one}{source.newline}" for one in lines))
 
 
 def _block(source: Source, first: int, last: int) -> list[ast.stmt]:

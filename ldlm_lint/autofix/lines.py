@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Edit, Span
@@ -86,14 +85,6 @@ def indent_at(source: Source, number: int) -> str:
 
 def _blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
-
-
-def indentation(lines: Sequence[str], outer: nodes.NodeNG, statement: nodes.NodeNG) -> tuple[str, str]:
-    """The indentation of a statement, and that of one level in the block around it."""
-    indent = _blanks(lines[(statement.lineno or 1) - 1])
-    around = _blanks(lines[(outer.lineno or 1) - 1])
-    level = indent[len(around) :] if indent.startswith(around) else ""
-    return indent, level or ("\t" if indent.endswith("\t") else "    ")
 
 
 def step_of(source: Source, statement: nodes.NodeNG) -> str:

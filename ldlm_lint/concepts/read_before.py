@@ -7,8 +7,6 @@ from collections.abc import Callable
 from ldlm_lint.program.handles import Call, Expr, Function, Guard
 from ldlm_lint.program.spots import Spot
 
-_LEAVES = ("raise", "return", "break", "continue")
-
 
 class Earlier:
     """Answers for the calls that ``is_one`` selects; ``ends`` selects calls after which nothing is known, such as a new
@@ -37,7 +35,7 @@ class Earlier:
         return None
 
     def _in_function(self, spot: Spot) -> Call | None:
-        before = (call for call in spot.function.calls if call.end <= spot.place and _leads_to(call.spot, spot))
+        before = (call for call in spot.function.calls if call.end <= spot.place and call.spot.leads_to(spot))
         return next((found for call in before if (found := self.run_by(call)) is not None), None)
 
     def _ends_behind(self, spot: Spot) -> bool:
@@ -75,18 +73,6 @@ class Earlier:
                 seen.update(new)
             self._may_end.update(dict.fromkeys(seen, False))
         return self._may_end[function]
-
-
-def _leads_to(one: Spot, other: Spot) -> bool:
-    """Whether control flows from one place to another, further down in the same function."""
-    below = other.guards
-    for guard in one.guards:
-        if guard in below:
-            return True
-        opposite = any(two.test == guard.test and two.holds is (not guard.holds) for two in below)
-        if guard.ends in _LEAVES or (guard.kind in ("if", "rest") and opposite) or guard.kind in ("except", "case"):
-            return False
-    return True
 
 
 def _is_sure(guard: Guard) -> bool:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code.table import line_of
 
+_LEAVES = ("raise", "return", "break", "continue")
+
 if TYPE_CHECKING:
     from ldlm_lint.model import Span
     from ldlm_lint.program.handles import Expr, Function, Guard, Loop
@@ -33,6 +35,18 @@ class Spot(NamedTuple):
     def is_beside(self, other: Spot) -> bool:
         """Whether two places are in one function, under the same conditions and in the same loop."""
         return (self.function, self.guard, self.loop) == (other.function, other.guard, other.loop)
+
+    def excludes(self, other: Spot) -> bool:
+        """Whether conditions let only one of two places run, in one run of the code around both."""
+        mine, its = self.guards, other.guards
+        known = [fact for one in mine if one not in its for fact in one.facts]
+        return any(fact.contradicts(one) for fact in known for guard in its if guard not in mine for one in guard.facts)
+
+    def leads_to(self, other: Spot) -> bool:
+        """Whether control flows from it to another place, further down in the same function."""
+        below = other.guards
+        own = [guard for guard in self.guards if guard not in below]
+        return not any(guard.ends in _LEAVES or guard.kind in ("except", "case") for guard in own) and not self.excludes(other)
 
     @property
     def line(self) -> int:

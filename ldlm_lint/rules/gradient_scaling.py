@@ -1,42 +1,10 @@
-"""Family 73: scaled losses and gradients."""
+"""Family 73: scaled losses."""
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Reference, Rule
 
 _AMP = Reference("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html")
-
-CLIP_BEFORE_UNSCALE = Rule(
-    code="E7305",
-    symbol="clip-before-unscale",
-    frequency=Frequency.STEP,
-    consequence=Consequence.WRONG_RESULT,
-    message="`%(function)s` clips gradients that are still multiplied by the loss scale, so the limit cuts them far too "
-    "much: call %(call)s before it",
-    summary="Gradient clipping between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without `scaler.unscale_`.",
-    rationale="A `GradScaler` multiplies the loss by a scale, 65536 at first. All gradients are multiplied with it "
-    "until `scaler.step` divides them. A limit that is compared with scaled gradients cuts almost every step to "
-    "almost nothing, and by another factor whenever the scale changes.",
-    cost="With a limit of 1.0 and a scale of 65536 the gradients that reached the optimizer had a norm of 1.5e-5 "
-    "(measured on CPU). SGD then hardly moves. Adam divides by the size of the gradients, so only its eps and the "
-    "limit lose their meaning.",
-    exceptions="Not reported: a scaler with `enabled=False`, bfloat16, clipping by accelerate, Lightning or a wrapper "
-    "of the project that unscales itself, and a branch that trains without the scaler.",
-    versions="torch 2.0 to 2.13.",
-    verification="Print the norm that `clip_grad_norm_` returns: it is thousands of times that of training in float32, and changes with "
-    "`scaler.get_scale()`. The scale can be followed on a CPU with `torch.amp.GradScaler('cpu')`.",
-    references=(
-        _AMP,
-        Reference("torch.amp.GradScaler", "https://docs.pytorch.org/docs/stable/amp.html"),
-    ),
-    reads=("py",),
-    triggers=(b"clip_grad", b"clip_grads_with_norm_", b"adaptive_clip_grad"),
-    requires=((b"caler",), (b".step(",)),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: gradients that were cut to almost nothing get their real size, so a learning rate tuned to "
-    "them can be too large. Calling `unscale_` twice for one optimizer before its step raises a RuntimeError.",
-    probe=Probe("clipped-norms", "gradients were still scaled when they were clipped"),
-)
 
 ACCUMULATION_LOSS_NOT_SCALED = Rule(
     code="W7308",
@@ -70,4 +38,4 @@ ACCUMULATION_LOSS_NOT_SCALED = Rule(
     "A learning rate tuned to the sum is then too small.",
 )
 
-RULES = (CLIP_BEFORE_UNSCALE, ACCUMULATION_LOSS_NOT_SCALED)
+RULES = (ACCUMULATION_LOSS_NOT_SCALED,)

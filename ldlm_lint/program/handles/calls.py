@@ -178,8 +178,7 @@ class Call(Expr):
 
     def excludes(self, other: Call) -> bool:
         """Whether a condition lets only one of two calls run, in one run of the code around both."""
-        mine = {(one.test, one.holds) for one in self.guards if one.is_test}
-        return any((one.test, not one.holds) in mine for one in other.guards if one.is_test)
+        return self.spot.excludes(other.spot)
 
     @property
     def unpacked(self) -> list[Expr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import guards_above, line_of
@@ -19,6 +19,46 @@ if TYPE_CHECKING:
     from ldlm_lint.program.handles.expressions import Expr
     from ldlm_lint.program.handles.functions import Function
 
+_POSITIVE = {"NotEq": "Eq", "IsNot": "Is", "NotIn": "In"}
+
+
+class Fact(NamedTuple):
+    """What is known where a condition holds: a relation between values, ``""`` for the truth of one, and whether it holds."""
+
+    relation: str
+    values: tuple[Expr, ...]
+    holds: bool
+
+    def contradicts(self, other: Fact) -> bool:
+        """Whether another fact is the opposite of it."""
+        is_opposite = self.holds is not other.holds and (self.relation, len(self.values)) == (other.relation, len(other.values))
+        return is_opposite and all(_are_same(one, two) for one, two in zip(self.values, other.values, strict=True))
+
+
+def _are_same(one: Expr, other: Expr) -> bool:
+    """Whether two expressions read one value: the same expression, one that is written alike, or the same setting."""
+    return one == other or one.is_alike(other) or (one.identity != () and one.identity == other.identity)
+
+
+def _facts(test: Expr, holds: bool) -> list[Fact]:
+    """The facts in an outcome of a test: both of ``a and b``; ``x is not None`` is ``x``."""
+    found, todo = list[Fact](), [(test.unnamed, holds)]
+    for one, truth in todo:
+        relation = _POSITIVE.get(one.operator, one.operator) if one.kind == "cmp" else ""
+        if one.operator == "Not":
+            todo.append((one.operands[0].unnamed, not truth))
+            continue
+        if not relation:
+            found.append(Fact("", (one,), truth))
+            todo += [(part.unnamed, truth) for part in one.operands if one.kind == "bool" and (one.operator == "And") is truth]
+            continue
+        truth = truth is (relation == one.operator)
+        left, right = one.operands
+        if relation in ("Eq", "Is") and (right.constant is None or isinstance(right.constant, bool)):
+            todo.append((left.unnamed, truth is bool(right.constant)))
+        else:
+            found.append(Fact(relation, (left, right), truth))
+    return found
 
 
 class Guard(Handle):
@@ -81,6 +121,11 @@ class Guard(Handle):
     def is_test(self) -> bool:
         """Whether it is an ``if``, or the code behind one that leaves its block."""
         return self._row.kind in ("if", "rest") and self._row.holds is not None
+
+    @property
+    def facts(self) -> list[Fact]:
+        """What is known where it holds."""
+        return _facts(self.test, bool(self.holds)) if self.is_test else []
 
     @property
     def test_span(self) -> Span:

@@ -43,10 +43,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "class-is-built-once",
         *("lightning-uses-several-devices", "nothing-is-reduced"),
     ),
-    "gradient_scaling": (
-        *("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
-        *("scales-gradients",),
-    ),
+    "gradient_scaling": ("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
     "precision": (
         *("convolves-one-size", "older-precision-interface", "runs-full-precision-training"),
         *("runs-in-training",),

@@ -12,32 +12,13 @@ from ldlm_lint.project.lightning_trainers import (
     clips_mixed_precision,
     lightning_trainers,
 )
-from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.text import call_text
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
-from ldlm_lint.python.slots import Slot
 
-_SCALER = lazily(r"(^|\.)(Sharded)?GradScaler$")
-_OFF = lazily(rb"enabled\s*=\s*False")
 _RESTORES = Trait(lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\("), (b"load_state_dict",), code=True)
 _REFUSES = Trait(lazily(rb"\[[\"']fused[\"']\]\s*="), (b"fused",))
-
-
-def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict:
-    """No call that may have made the scaler is a class of the project, which may unscale itself, or switched off."""
-    makers, project = Makers(context.project, context.calls), context.project
-    on = known = False
-    for text in filter(None, slots.split(";")):
-        for path, call in makers.calls_behind(finding.span.path, Slot(*text.split(":")[:3])):
-            if makers.bases(path, call) is not None:
-                known = True
-            elif call.callee.kind == "import" and _SCALER.search(call.callee.name):
-                known = True
-                on = on or _OFF.search(call_text(project.data(path), call.position)) is None
-    return Verdict(on or not known)
 
 
 def _loss_is_divided_nowhere(context: Context, finding: Finding, name: str) -> Verdict:
@@ -92,7 +73,6 @@ def _optimizer_state_is_restored(context: Context, finding: Finding, _subject: s
 
 
 QUESTIONS: dict[str, Question] = {
-    "scales-gradients": _scales_gradients,
     "loss-is-divided-nowhere": _loss_is_divided_nowhere,
     "lightning-clips-mixed": _lightning_clips_mixed,
     "optimizer-state-is-restored": _optimizer_state_is_restored,

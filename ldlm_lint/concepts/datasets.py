@@ -77,7 +77,7 @@ class Datasets(Concept):
         classes, given = self.classes_of(loader), self.given_to(loader)
         if any(_changes_itself_by(one, _TELLS_EPOCH) for one in classes) and self._is_prepared(loader):
             return True
-        found = self._changes(self._state(classes)) if classes else self._changes_through_loaders()
+        found = self._changes(self._state(classes)) if classes else self._changes_through_loaders
         # What runs in another program changes nothing here.
         inside = (change for change in found if loader.call.may_run_with(change.spot.function) and not _is_of_another(change, given))
         return any(self._passes.comes_again(change.spot, loader.call) for change in inside)
@@ -155,12 +155,12 @@ class Datasets(Concept):
                 if of_module or (name in state.names and self._may_be(write.base, state)):
                     yield _Change(write.spot, write.base)
 
-    def _changes_through_loaders(self) -> Iterator[_Change]:
+    @cached_property
+    def _changes_through_loaders(self) -> list[_Change]:
         """``loader.dataset.epoch = epoch`` for a dataset of an unknown class, through a loader that may be any."""
-        for write in (one for function in self.code.functions for one in function.writes):
-            target = write.base.plain
-            if target.kind == "attr" and target.name in _OF_LOADERS and not write.base.classes_of:
-                yield _Change(write.spot)
+        targets = ((write, write.base.plain) for write in self.code.writes)
+        through = [write for write, target in targets if target.kind == "attr" and target.name in _OF_LOADERS]
+        return [_Change(write.spot) for write in through if not write.base.classes_of]
 
     def _fillings(self, state: _State) -> Iterator[_Change]:
         """``dataset.items.append(item)``, ``shared["epoch"] = epoch``."""
@@ -180,7 +180,7 @@ class Datasets(Concept):
     @cached_property
     def _stores(self) -> dict[Expr, Spot]:
         """Where items of containers are set."""
-        return {event.expr: event.spot for function in self.code.functions for event in function.events if event.kind == "store"}
+        return {event.expr: event.spot for function in self.code.functions for event in function.events_of("store")}
 
     def _filling(self, state: _State, container: Expr, spot: Spot) -> Iterator[_Change]:
         part = container.plain

@@ -84,7 +84,7 @@ def _sets_model(call: Call) -> bool:
 
 
 def _only_raises(function: Function) -> bool:
-    return not function.returned and any(event.kind == "raise" and event.spot.guard is None for event in function.events)
+    return not function.returned and any(event.spot.guard is None for event in function.events_of("raise"))
 
 
 def _is_made_up(expr: Expr) -> bool:

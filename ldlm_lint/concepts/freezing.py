@@ -17,6 +17,7 @@ from ldlm_lint.concepts.whole_models import WholeModels
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Class, Expr, Function, Loop
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.walks import reached
 from ldlm_lint.vocabulary.freezing import ALWAYS_MODULES, FREEZES, LISTING, MODULES, OF_MODULES, SWITCHES, WEIGHTS
@@ -154,9 +155,8 @@ class Freezing(Concept):
     def _every(self) -> dict[Function, list[Switch]]:
         """The switches by their functions, those of helpers also at their calls."""
         found: dict[Function, list[Switch]] = defaultdict(list)
-        for module in self.code.modules:
-            for function in self.code.functions_in(module):
-                found[function] += self._in_function(function)
+        for function in self._mentioning:
+            found[function] += self._in_function(function)
         todo = list(found)
         while todo:
             function = todo.pop()
@@ -170,6 +170,12 @@ class Freezing(Concept):
                         found[call.function].append(Switch(given, given, call.spot, values, call, some, tuple(found[function])))
                         todo.append(call.function)
         return found
+
+    @property
+    def _mentioning(self) -> dict[Function, None]:
+        """The functions that set the flag, or call what is called like a switch."""
+        calls = (*self.code.calls_named(_METHOD, "setattr"), *self.code.calls_matching(SWITCHES, FREEZES))
+        return dict.fromkeys([*(one.spot.function for one in self.code.all_sets_of(_FLAG)), *(one.function for one in calls)])
 
     def _in_function(self, function: Function) -> Iterator[Switch]:
         for write in function.writes:
@@ -198,26 +204,29 @@ class Freezing(Concept):
             return True
         if shown is not target:
             return any(one.last_name.removeprefix("()") in LISTING or _PARAMETERS.search(one.name) for one in parts)
-        return target.last_name in WEIGHTS or (is_method and target.last_name in ALWAYS_MODULES | self._called_in(target.module.path))
+        return target.last_name in WEIGHTS or (is_method and target.last_name in ALWAYS_MODULES | self._called_in(target.module))
 
     @cached_property
-    def _called(self) -> dict[str, set[str]]:
-        """The last names of what is called in each file, or has a method of modules called: it is never a tensor."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for call in self.code.all_calls:
-            found[call.module.path].add(call.called_name)
-            if call.receiver is not None and call.called_name in OF_MODULES:
-                found[call.module.path].add(call.receiver.last_name)
-        return found
+    def _called(self) -> dict[Module, set[str]]:
+        return {}
 
-    def _called_in(self, path: str) -> set[str]:
-        return self._called[path]
+    def _called_in(self, module: Module) -> set[str]:
+        """The last names of what is called in a file, or has a method of modules called: it is never a tensor."""
+        if module not in self._called:
+            found = self._called[module] = set()
+            for call in self.code.calls_in(module):
+                found.add(call.called_name)
+                if call.receiver is not None and call.called_name in OF_MODULES:
+                    found.add(call.receiver.last_name)
+        return self._called[module]
 
     def _switched_parameter(self, function: Function, own: list[Switch]) -> Expr | None:
         """The parameter that a function switches, if it does nothing else."""
+        if not own:
+            return None
         roots = [_root(one.model) for one in own]
         names = {call.called_name for call in function.calls if all(one.call != call for one in own)}
-        is_all = bool(roots) and all(one.kind == "param" and one.function == function for one in roots) and names <= ASKS
+        is_all = all(one.kind == "param" and one.function == function for one in roots) and names <= ASKS
         first = next(iter(function.parameters.values()), None) if function.owner is not None else None
         return roots[0] if is_all and len(set(roots)) == 1 and roots[0] != first else None
 

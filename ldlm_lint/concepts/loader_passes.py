@@ -412,8 +412,8 @@ def _begun(value: Expr) -> Expr:
 
 def _handed_on(function: Function) -> Iterator[Pass]:
     """``yield from loader``."""
-    for event in function.events:
-        if event.kind == "yield" and event.expr.kind == "elem" and event.expr.base is not None:
+    for event in function.events_of("yield"):
+        if event.expr.kind == "elem" and event.expr.base is not None:
             yield Pass(event.expr.base, event.spot)
 
 

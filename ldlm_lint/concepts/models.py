@@ -178,6 +178,8 @@ class Models(Concept):
         return self._built[owner]
 
     def _stack(self, owner: Class, call: Call) -> Stack | None:
+        if not call.callee.outside_names:
+            return self._repeated(owner, call) or self._cloned(owner, call)
         return self._whole(call) or self._repeated(owner, call) or self._cloned(owner, call) or self._pretrained(owner, call) or self.outside(call)
 
     def _whole(self, call: Call) -> Stack | None:

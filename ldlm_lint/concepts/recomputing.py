@@ -100,7 +100,7 @@ class Recomputing(Concept):
     def _has_effects(function: Function) -> bool:
         draws = (call for call in function.calls if any(name.startswith(("random.", "numpy.random.")) for name in call.callee.outside_names))
         changes = (call for call in function.calls if _CHANGES.search(call.called_name) or any(_CACHE.search(name) for name, _ in call.keywords))
-        return any(function.writes) or any(one.kind in ("add", "store") for one in function.events) or any(draws) or any(changes)
+        return any(function.writes) or any(function.events_of("add", "store")) or any(draws) or any(changes)
 
     def has_other_ways(self, module: Module) -> bool:
         """Whether a training of a file shards or cuts its models, scripts or captures them: checkpoints of blocks need care there."""

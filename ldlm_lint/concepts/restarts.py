@@ -42,9 +42,8 @@ class Restarts(Concept):
         """Where the values of a function's names are bound."""
         if function not in self._bound:
             found = self._bound[function] = defaultdict(list)
-            for event in function.events:
-                if event.kind in _BINDS:
-                    found[event.expr].append(event.spot)
+            for event in function.events_of(*_BINDS):
+                found[event.expr].append(event.spot)
         return self._bound[function]
 
     def is_deadline(self, guard: Guard, function: Function) -> bool:
@@ -84,7 +83,7 @@ def _is_bound_under(asked: Expr, guard: Guard, function: Function, turned: bool 
     """Whether a branch sets what its test misses (``turned``: removes what it finds), and no other code in the loop
     undoes that."""
     carried = _carried(asked)
-    events = [event for event in function.events if event.kind in _BINDS and event.expr in carried]
+    events = [event for event in function.events_of(*_BINDS) if event.expr in carried]
     inside = [event for event in events if event.spot.is_under(guard)]
     loops = {event.spot.loop for event in inside}
     others = [event for event in events if event.spot.loop in loops and not event.spot.is_under(guard)]

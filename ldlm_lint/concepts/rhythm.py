@@ -40,6 +40,8 @@ class Rhythm(Concept):
         self._outcomes = code[Outcomes]
         self._exits = code[EarlyExits]
         self._behind: dict[Function, bool] = {}
+        self._passed: dict[tuple[Guard, Function], bool] = {}
+        self._rare: dict[tuple[Guard, Function], bool] = {}
         self._guarded: dict[Function, list[tuple[Call, list[Guard]]]] = {}
         """The calls of functions with the conditions around them."""
 
@@ -48,6 +50,13 @@ class Rhythm(Concept):
         return all(self._passes(guard, spot.function) for guard in spot.guards)
 
     def _passes(self, guard: Guard, function: Function) -> bool:
+        """Whether one condition lets the code of a function run; much code is under the same."""
+        asked = (guard, function)
+        if asked not in self._passed:
+            self._passed[asked] = self._lets_pass(guard, function)
+        return self._passed[asked]
+
+    def _lets_pass(self, guard: Guard, function: Function) -> bool:
         if guard.ends == "raise" or guard.kind == "except":
             return False
         if not guard.is_test:
@@ -99,10 +108,15 @@ class Rhythm(Concept):
 
     def is_rare(self, spot: Spot) -> bool:
         """Whether code runs far less often than the function that it is in."""
-        for guard in spot.guards:
-            if self._lets_through_rarely(guard, spot.function) and not self.steps_under(guard, spot.function):
-                return True
+        if any(self._is_rare_under(guard, spot.function) for guard in spot.guards):
+            return True
         return self._exits.are_before(spot) and not self._steps_behind_exits(spot.function)
+
+    def _is_rare_under(self, guard: Guard, function: Function) -> bool:
+        asked = (guard, function)
+        if asked not in self._rare:
+            self._rare[asked] = self._lets_through_rarely(guard, function) and not self.steps_under(guard, function)
+        return self._rare[asked]
 
     def _steps_behind_exits(self, function: Function) -> bool:
         """Whether what leads to the backward passes is behind such a test itself: then the rest decides what a step is."""
@@ -166,21 +180,29 @@ class EarlyExits(Concept):
         super().__init__(code)
         self._outcomes = code[Outcomes]
         self._files: dict[int, _Blocks] = {}
+        self._left: dict[tuple[int, Guard | None], list[tuple[Guard, _Arms]]] = {}
 
     def are_before(self, spot: Spot) -> bool:
         """Whether a block around a place in its function has such a test before it."""
-        blocks, around, begins = self._in(spot.function.module), set(spot.guards), spot.function.spot.place
+        around, begins, line = set(spot.guards), spot.function.spot.place, spot.line
         block = _block(spot.guard)
         while True:
-            for test, arms in blocks.get(block, {}).items():
+            for first, arms in self._left_in(spot.function.module, block):
                 # A place in an arm of a test is not after it; the test itself runs in each step.
-                first = min(arms.values(), key=lambda one: one.begin)
-                is_behind = around.isdisjoint(arms.values()) and begins <= first.begin and first.line < spot.line
-                if is_behind and self._is_left(blocks, test, arms):
+                if begins <= first.begin and first.line < line and around.isdisjoint(arms.values()):
                     return True
             if block is None:
                 return False
             block = _block(block.outer)
+
+    def _left_in(self, module: Module, block: Guard | None) -> list[tuple[Guard, _Arms]]:
+        """The tests right in a block that the code behind them is not reached from: the first arm, and all arms."""
+        asked = (module.index, block)
+        if asked not in self._left:
+            blocks = self._in(module)
+            left = (arms for test, arms in blocks.get(block, {}).items() if self._is_left(blocks, test, arms))
+            self._left[asked] = [(min(arms.values(), key=lambda one: one.begin), arms) for arms in left]
+        return self._left[asked]
 
     def _is_left(self, blocks: _Blocks, test: Expr, arms: _Arms) -> bool:
         """Whether of both outcomes each leaves, or is rare, and one of them leaves."""

@@ -83,10 +83,10 @@ class RoundedSteps(Concept):
 
     def _quotients(self) -> Iterator[Quotient]:
         for function in self.code.functions:
-            for event in function.events:
+            for event in function.events_of("bind", "store", "write"):
                 key = event.expr.index.constant if event.kind == "store" and event.expr.index is not None else event.name
                 value = event.expr.put if event.kind == "store" else event.expr
-                if event.kind in ("bind", "store", "write") and isinstance(key, str) and value is not None:
+                if isinstance(key, str) and value is not None:
                     division = self._division(value)
                     if division is not None:
                         yield Quotient(key, division, value, event.spot)

@@ -239,7 +239,7 @@ def _returned(place: Place, call: Call) -> Place | None:
     if len(functions) != 1 or call.callee.count_of_values != 1:
         return place
     function = functions[0]
-    returns = sum(event.kind == "return" for event in function.events)
+    returns = sum(1 for _ in function.events_of("return"))
     is_recursive = any(one.call == call for one in place.contexts)
     if len(function.returned) != 1 or returns > 1 or function.is_generator or function.decorators or is_recursive:
         return None

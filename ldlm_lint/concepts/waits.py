@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
 _BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round"])
-_EVENTS = frozenset({"test", "format", "item", "store"})
+_EVENTS = ("test", "format", "item", "store")
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
 _OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
@@ -108,8 +108,8 @@ class Waits(Concept):
                 what = self._of_call(call) if self._may_wait(call) and self._reach.runs(call) else ""
                 if what and not ((what == "print" or _is_printed(call)) and self._is_told_apart(call.spot)):
                     yield Wait(what, call)
-            for event in function.events:
-                if event.kind in _EVENTS and self._reach.runs_at(event.spot):
+            for event in function.events_of(*_EVENTS):
+                if self._reach.runs_at(event.spot):
                     what = self._of_event(event)
                     if what and not self._comes_rarely(event, what):
                         yield Wait(what, event)

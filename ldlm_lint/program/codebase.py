@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -388,6 +389,15 @@ class Codebase(ABC):
         """Where an attribute of this name is set on objects other than ``self``."""
         return [one for one in self._sets.get(name, ()) if one.base.owner_if_self is None]
 
+    def all_sets_of(self, name: str) -> list[Write]:
+        """The same with those on ``self``."""
+        return self._sets.get(name, [])
+
+    @property
+    def writes(self) -> Iterator[Write]:
+        """Where attributes are set, by their names."""
+        return (write for writes in self._sets.values() for write in writes)
+
     @cached_property
     def _sets(self) -> dict[str, list[Write]]:
         found: dict[str, list[Write]] = {}
@@ -467,6 +477,10 @@ class Codebase(ABC):
     def calls_ending(self, end: str) -> Iterator[Call]:
         """Every call of a function or class whose last name ends like this."""
         return self.calls_named(*sorted(name for name in self.program.calls if name.endswith(end)))
+
+    def calls_matching(self, *patterns: re.Pattern[str]) -> Iterator[Call]:
+        """Every call of a function or class in whose last name one of some patterns is found."""
+        return self.calls_named(*sorted(name for name in self.program.calls if any(one.search(name) for one in patterns)))
 
     @cached_property
     def arms_by_default(self) -> Arms:

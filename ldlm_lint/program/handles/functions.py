@@ -221,6 +221,8 @@ class Function(Handle):
     def writes(self) -> Iterator[Write]:
         """The attributes that it sets, in the order of evaluation."""
         scope = self.module.scopes[self.key & MASK]
+        if not scope.writes:
+            return
         events = (event for event in scope.events if event[0] == "write")
         for (base, name, value, place), (_, _, loop, guard, _, _) in zip(scope.writes, events, strict=True):
             spot = handles.spot_at(self, self.key & MASK, loop, guard, place)
@@ -230,6 +232,10 @@ class Function(Handle):
     def events(self) -> Iterator[Event]:
         """What happens to values in it, in the order of evaluation."""
         return (handles.event_of(self, row) for row in self.module.scopes[self.key & MASK].events)
+
+    def events_of(self, *kinds: str) -> Iterator[Event]:
+        """Those of some kinds alone."""
+        return (handles.event_of(self, row) for row in self.module.scopes[self.key & MASK].events if row[0] in kinds)
 
 
 class Class(Handle):

@@ -196,8 +196,8 @@ class Source:
     def line_starts(self) -> array.array[int]:
         """For each line the byte offset of its first character."""
         if self.encoding == "utf-8" and b"\r" not in self.data:
-            lengths = (len(line) + 1 for line in self.data[self.bom :].split(b"\n")[:-1])
-            return array.array("I", itertools.accumulate(lengths, initial=self.bom))
+            ended = self.data[self.bom : self.data.rfind(b"\n") + 1].splitlines(keepends=True)
+            return array.array("I", itertools.accumulate(map(len, ended), initial=self.bom))
         starts, position, previous = array.array("I", [self.bom]), self.bom, 0
         for match in _NEWLINE.finditer(self.text):
             position += len(self.text[previous : match.end()].encode(self.encoding))

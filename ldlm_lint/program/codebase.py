@@ -20,6 +20,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origins
 from ldlm_lint.program.program import Program
 from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.scopes_at import ScopesAt
 from ldlm_lint.program.value_uses import ValueUses
 
 if TYPE_CHECKING:
@@ -557,11 +558,17 @@ class Codebase(ABC):
 
     def function_at(self, module: Module, place: int) -> int:
         """The innermost function (key) around a place; the module itself is scope 0."""
-        found = 0
-        for number, scope in enumerate(module.scopes):
-            if number and scope.kind == "def" and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
-                found = number
-        return module.base | found
+        return module.base | next((one for one in self.scopes_at(module, place) if module.scopes[one].kind == "def"), 0)
+
+    def scopes_at(self, module: Module, place: int) -> Iterator[int]:
+        """The scopes around a place, innermost first, without the module's."""
+        if module.index not in self._scopes_at:
+            self._scopes_at[module.index] = ScopesAt(module)
+        return self._scopes_at[module.index].around(place)
+
+    @cached_property
+    def _scopes_at(self) -> dict[int, ScopesAt]:
+        return {}
 
     def place_at(self, module: Module, offset: int) -> int:
         """The place of an offset in a file, in bytes."""

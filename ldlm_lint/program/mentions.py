@@ -104,11 +104,7 @@ class Mentions:
     def _scope_at(self, module: Module, number: int) -> int:
         """The scope around an expression; that of the module for what is written nowhere."""
         place = module.table.places[number]
-        found = 0
-        for at, scope in enumerate(module.scopes) if place else ():
-            if at and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
-                found = at
-        return found
+        return next(self._code.scopes_at(module, place), 0) if place else 0
 
 
 def _exported(module: Module) -> frozenset[int]:

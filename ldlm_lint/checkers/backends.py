@@ -8,7 +8,6 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.checkers.tf32 import exclude_each_other, new_settings, old_uses
 from ldlm_lint.checkers.training_entries import entry_of, insert_at_entry, torch_at
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Interface
 from ldlm_lint.python.names import is_named, qualified
@@ -18,7 +17,6 @@ from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.backends import (
     CONVOLUTION_AUTOTUNER_OFF,
-    MIXED_TF32_APIS,
     RULES,
     TF32_DISABLED,
 )
@@ -42,33 +40,9 @@ class BackendsChecker(LdlmChecker):
         """Check the settings of a file for the whole process, and settings that are missing at the beginning of a
         script."""
         data = self.source.data
-        if b"fp32_precision" in data:
-            self._check_interfaces(node)
         if b"deterministic" in data or b".benchmark" in data:
             self._check_settings(node)
         self._check_entry(node)
-
-    def _check_interfaces(self, module: nodes.Module) -> None:
-        old = list(old_uses(module))
-        for new in new_settings(module):
-            near = [one for one in old if one.family == new.family and not exclude_each_other(one.node, new.node)]
-            if near:
-                first = near[0]
-                claims: tuple[Claim, ...] = (Claim("stands-outside-tests"),)
-                where = f"line {first.node.lineno}"
-            elif not old:
-                claims, where = (Claim("older-precision-interface", new.family),), ""
-            else:
-                continue
-            self.report(
-                MIXED_TF32_APIS,
-                new.node,
-                args={"new": new.name, "old": near[0].name if near else "", "where": where},
-                related=[(one.node, "this is the older interface") for one in near],
-                claims=claims,
-            )
-            # One edit, taking one interface for all, mends every place of the file.
-            return
 
     def _check_settings(self, module: nodes.Module) -> None:
         for settings in _by_function(module):

@@ -10,7 +10,7 @@ _LEAVES = ("raise", "return", "break", "continue")
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Span
-    from ldlm_lint.program.handles import Expr, Function, Guard, Loop
+    from ldlm_lint.program.handles import Expr, Function, Guard, Loop, Try
 
 
 class Spot(NamedTuple):
@@ -57,6 +57,11 @@ class Spot(NamedTuple):
     def line_span(self) -> Span:
         """The whole line."""
         return self.function.code.line_span(self.function.module, self.place)
+
+    @property
+    def tries(self) -> list[Try]:
+        """The blocks around it in its function whose exceptions an ``except`` catches, innermost first."""
+        return self.function.tries_at(self.place)
 
     def is_under(self, guard: Guard) -> bool:
         """Whether a condition is around it."""

@@ -55,34 +55,6 @@ TF32_DISABLED = Rule(
     ),
 )
 
-MIXED_TF32_APIS = Rule(
-    code="E7804",
-    symbol="mixed-tf32-apis",
-    consequence=Consequence.CRASH,
-    message="`%(new)s` and `%(old)s` (%(where)s) set TF32 through two interfaces, which torch does not support "
-    "together: reading the older one raises RuntimeError if they disagree; use one of them",
-    summary="TF32 chosen through `fp32_precision` and through `allow_tf32` or `set_float32_matmul_precision` as well.",
-    rationale="torch 2.9 replaced the `allow_tf32` flags with `fp32_precision` and does not support mixing the two. "
-    'The older interface checks its value when it is read: after `torch.backends.cuda.matmul.fp32_precision = "tf32"` '
-    "alone, `torch.backends.cuda.matmul.allow_tf32` and `torch.get_float32_matmul_precision()` raise RuntimeError. "
-    "Other code reads them too, including `torch.compile`, so the error appears far from its cause.",
-    cost="A RuntimeError in the middle of a run, or a precision that is not the one you set.",
-    exceptions="Code that chooses the interface by the version of torch (`hasattr`, a version check, an except "
-    "clause) is not reported.",
-    versions="torch 2.9 to 2.13; `fp32_precision` does not exist in older versions.",
-    verification="Run on a CPU: set `torch.backends.cuda.matmul.fp32_precision`, then read `allow_tf32`.",
-    references=(_CUDA_NOTES, _BACKENDS),
-    reads=("py",),
-    needs="torch.backends.fp32_precision",
-    triggers=(b"fp32_precision",),
-    probe=Probe(
-        "matmul-precision",
-        "both interfaces were set, and reading one of them raised",
-        experiment="precision",
-        whole_run=True,
-    ),
-)
-
 CONVOLUTION_AUTOTUNER_OFF = Rule(
     code="R7806",
     symbol="convolution-autotuner-off",
@@ -123,4 +95,4 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     ),
 )
 
-RULES = (TF32_DISABLED, MIXED_TF32_APIS, CONVOLUTION_AUTOTUNER_OFF)
+RULES = (TF32_DISABLED, CONVOLUTION_AUTOTUNER_OFF)

@@ -240,9 +240,7 @@ class Call(Expr):
     @property
     def tries(self) -> list[Try]:
         """The blocks around it in its function whose exceptions an ``except`` catches, innermost first."""
-        site, tries = self._site, self.module.table.tries
-        numbers = [one for one, row in enumerate(tries) if row.scope == site.scope and row.begin <= site.place < row.end]
-        return [handles.Try(self.code, self.module.base | one, self.module) for one in reversed(numbers)]
+        return self.spot.tries
 
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Span
     from ldlm_lint.program.handles.calls import Call, Option
     from ldlm_lint.program.handles.expressions import Expr
-    from ldlm_lint.program.handles.places import Loop
+    from ldlm_lint.program.handles.places import Loop, Try
     from ldlm_lint.program.modules import Module
 
 
@@ -211,6 +211,12 @@ class Function(Handle):
         """Its loops, in the order of the text."""
         here = self.key & MASK
         return [handles.Loop(self.code, self.module.base | at) for at, one in enumerate(self.module.table.loops) if one.scope == here]
+
+    def tries_at(self, place: int) -> list[Try]:
+        """The blocks around a place in it whose exceptions an ``except`` catches, innermost first."""
+        tries, scope = self.module.table.tries, self.key & MASK
+        numbers = [one for one, row in enumerate(tries) if row.scope == scope and row.begin <= place < row.end]
+        return [handles.Try(self.code, self.module.base | one, self.module) for one in reversed(numbers)]
 
     def loop_defining(self, inner: Function) -> Loop | None:
         """The loop in which it defines a function; None if it does so in none."""

@@ -45,7 +45,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "gradient_scaling": ("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
     "precision": (
-        *("convolves-one-size", "older-precision-interface", "runs-full-precision-training"),
+        *("convolves-one-size", "runs-full-precision-training"),
         *("runs-in-training",),
     ),
     "configuration": (

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_probe, is_tutorial
 from ldlm_lint.python.skim import without_comments
-from ldlm_lint.wording import located
 
 _DEPTH = 3
-_OLD_INTERFACE = {
-    "matmul": re.compile(rb"cuda\.matmul\.allow_tf32|(?:set|get)_float32_matmul_precision(?=\()"),
-    "cudnn": re.compile(rb"cudnn\.allow_tf32"),
-}
 _CHOOSES_PRECISION = lazily(
     rb"allow_tf32|float32_matmul_precision\(|fp32_precision|NVIDIA_TF32_OVERRIDE|\btf32\s*="
 )
@@ -89,38 +84,6 @@ def _convolves_one_size(context: Context, finding: Finding, benchmark: str) -> V
     return Verdict(len(layers) >= _ENOUGH or _CONVOLUTIONAL.search(code) is not None)
 
 
-def _older_tf32_interface(context: Context, finding: Finding, family: str) -> Verdict:
-    """Another file of the same program uses the older interface, and does not choose by the version."""
-    project, path = context.project, finding.span.path
-    old = _OLD_INTERFACE.get(family)
-    if old is None or project.is_test(path):
-        return Verdict(False)
-    for other in project.reach_of_all(project.importers(path) & project.plain) - {path}:
-        if b"32" not in project.data(other):
-            continue
-        data = without_comments(project.data(other))
-        found = old.search(data)
-        if found is None or project.is_test(other) or b"fp32_precision" in data or b"hasattr" in data:
-            continue
-        line = _line_of(project.data(other), found.group())
-        where = located(other, line, path)
-        name = (
-            f"torch.{found.group().decode()}"
-            if b"_" in found.group()[:4]
-            else f"torch.backends.{found.group().decode()}"
-        )
-        related = Related(context.line_span(other, line), "this is the older interface")
-        return Verdict(True, (related,), (("old", name), ("where", where)))
-    return Verdict(False)
-
-
-def _line_of(data: bytes, word: bytes) -> int:
-    for number, line in enumerate(data.splitlines(), 1):
-        if word in without_comments(line):
-            return number
-    return 1
-
-
 def _runs_in_training(context: Context, finding: Finding, place: str) -> Verdict:
     """A statement runs in a process that trains: its function or a caller trains."""
     path = finding.span.path
@@ -170,6 +133,5 @@ def _indent(line: bytes) -> int:
 QUESTIONS: dict[str, Question] = {
     "runs-full-precision-training": _runs_full_precision_training,
     "convolves-one-size": _convolves_one_size,
-    "older-precision-interface": _older_tf32_interface,
     "runs-in-training": _runs_in_training,
 }

@@ -119,10 +119,6 @@ FOUND = {
         "reentrant-checkpoint-misuse",
         "from torch.utils.checkpoint import checkpoint as ck\ndef forward(self, x):\n    return ck(self.f, x, use_reentrant=True, scale=2)\n",
     ),
-    "fused: a class without it, of a module": (
-        "fused-conflict",
-        "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
-    ),
 }
 
 # A condition that let everything pass would cost time and spare none.
@@ -163,11 +159,6 @@ SPARED = {
         "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
     ),
     "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
-    "fused: for attention": (
-        "fused-conflict",
-        "import torch\nclass Attention(torch.nn.Module):\n    fused = True\n    def forward(self, optim):\n        return SGDLike(optim, fused=self.fused)\n",
-    ),
-    "fused: a longer word": ("fused-conflict", "from torch.optim import SGD\nfused_attn = SGD(params, lr=1)\n"),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

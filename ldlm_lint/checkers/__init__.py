@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOMS = (
     *("distributed_environment", "recomputation", "autograd"),
     *("evaluation", "checkpoint_saving", "backends"),
-    *("attention", "fused", "gradient_scaling", "schedule"),
+    *("attention", "gradient_scaling", "schedule"),
     *("rank_divergence", "segments"),
 )
 # Groups whose rules are not in the module with their name.

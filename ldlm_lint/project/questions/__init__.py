@@ -43,7 +43,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "class-is-built-once",
         *("lightning-uses-several-devices", "nothing-is-reduced"),
     ),
-    "gradient_scaling": ("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
+    "gradient_scaling": ("loss-is-divided-nowhere",),
     "precision": (
         *("convolves-one-size", "runs-full-precision-training"),
         *("runs-in-training",),

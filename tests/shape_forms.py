@@ -111,14 +111,6 @@ FOUND = {
         "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
         "        self.total = self.out.mean() + self.total\n",
     ),
-    "segments: under another name": (
-        "checkpoint-without-use-reentrant",
-        "from torch.utils import checkpoint as ck\nrun = ck.checkpoint_sequential\ndef forward(self, x):\n    return run(self.parts, 2, x)\n",
-    ),
-    "segments: a keyword": (
-        "reentrant-checkpoint-misuse",
-        "from torch.utils.checkpoint import checkpoint as ck\ndef forward(self, x):\n    return ck(self.f, x, use_reentrant=True, scale=2)\n",
-    ),
 }
 
 # A condition that let everything pass would cost time and spare none.
@@ -158,7 +150,6 @@ SPARED = {
         "loss-graph-accumulation",
         "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
     ),
-    "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 # A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "recomputation", "autograd"),
+    *("distributed_environment", "autograd"),
     *("evaluation", "checkpoint_saving", "backends"),
     *("attention", "gradient_scaling", "schedule"),
-    *("rank_divergence", "segments"),
+    "rank_divergence",
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

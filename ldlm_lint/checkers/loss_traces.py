@@ -140,8 +140,7 @@ def is_loss_value(node: nodes.NodeNG) -> bool:
 
 def _tests_inside(call: nodes.Call) -> bool:
     """Whether a helper of the file tests whether its argument is finite, without informing other ranks."""
-    target = target_of(call.func)
-    body = target.function if target is not None else None
+    body = target_of(call.func)
     if not isinstance(body, nodes.FunctionDef):
         return False
     inner = list(nodes_of(body, nodes.Call))

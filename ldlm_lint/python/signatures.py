@@ -1,13 +1,12 @@
-"""The function that an expression runs, and whether it accepts the arguments that a call passes on."""
+"""The function of a file that calling an expression runs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from astroid import nodes
 
-from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
+from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
 
@@ -17,24 +16,12 @@ _CONTAINERS = ("ModuleList", "Sequential", "append")
 _TRANSPARENT = {"no_grad", "enable_grad", "staticmethod", "override", "autocast", "typechecked", "jaxtyped", "final", "compile"}
 
 
-class Target(NamedTuple):
-    """The function that an expression runs: a function of the file with bound parameters, or an imported name.
-
-    ``instance`` says that the imported name is a class with a called object, or one of its methods.
-    """
-
-    function: nodes.FunctionDef | nodes.Lambda | None = None
-    bound: int = 0
-    imported: str = ""
-    instance: bool = False
-
-
-def target_of(node: nodes.NodeNG, depth: int = 0) -> Target | None:
-    """The target of calling an expression; None if the file does not show it."""
+def target_of(node: nodes.NodeNG, depth: int = 0) -> nodes.FunctionDef | nodes.Lambda | None:
+    """The function that calling an expression runs; None if the file does not show it."""
     if depth > _DEPTH:
         return None
     if isinstance(node, nodes.Lambda) and not isinstance(node, nodes.FunctionDef):
-        return Target(node)
+        return node
     if isinstance(node, nodes.Name):
         return _of_name(node, depth)
     if isinstance(node, nodes.Subscript):
@@ -48,28 +35,24 @@ def target_of(node: nodes.NodeNG, depth: int = 0) -> Target | None:
     return None
 
 
-def _of_maker(call: nodes.Call, depth: int) -> Target | None:
+def _of_maker(call: nodes.Call, depth: int) -> nodes.FunctionDef | nodes.Lambda | None:
     """``make_forward(block)`` runs the function that ``make_forward`` defines and returns."""
-    maker = target_of(call.func, depth + 1)
-    function = maker.function if maker is not None else None
+    function = target_of(call.func, depth + 1)
     if not isinstance(function, nodes.FunctionDef) or not _keeps_signature(function):
         return None
     returned = [one.value for one in nodes_of(function, nodes.Return) if one.scope() is function]
     inside = returned[0] if len(returned) == 1 else None
     made = target_of(inside, depth + 1) if isinstance(inside, (nodes.Name, nodes.Lambda)) else None
-    return made if made is not None and made.function is not None and function.parent_of(made.function) else None
+    return made if made is not None and function.parent_of(made) else None
 
 
-def _of_name(node: nodes.Name, depth: int) -> Target | None:
+def _of_name(node: nodes.Name, depth: int) -> nodes.FunctionDef | nodes.Lambda | None:
     found = bindings(node)
     if len(found) != 1:
         return None
     binding = found[0]
     if isinstance(binding, nodes.FunctionDef):
-        return Target(binding)
-    if isinstance(binding, (nodes.Import, nodes.ImportFrom)):
-        names = qualified(node)
-        return Target(imported=next(iter(names))) if len(names) == 1 and UNKNOWN not in names else None
+        return binding
     loop = binding.parent if isinstance(binding, nodes.AssignName) else None
     if isinstance(loop, nodes.Tuple):
         loop = loop.parent
@@ -91,7 +74,7 @@ def _iterated(iterable: nodes.NodeNG, binding: nodes.AssignName, loop: nodes.Nod
     return None
 
 
-def _of_elements(container: nodes.NodeNG | None, depth: int) -> Target | None:
+def _of_elements(container: nodes.NodeNG | None, depth: int) -> nodes.FunctionDef | nodes.Lambda | None:
     """The target of the elements of ``self.blocks``, if all of them are of one class."""
     if isinstance(container, nodes.Subscript):
         return _of_elements(container.value, depth)
@@ -111,13 +94,13 @@ def _elements_of(value: nodes.NodeNG) -> Iterator[nodes.Call]:
     yield from (part for part in parts if isinstance(part, nodes.Call))
 
 
-def _of_attribute(node: nodes.Attribute, depth: int) -> Target | None:
+def _of_attribute(node: nodes.Attribute, depth: int) -> nodes.FunctionDef | nodes.Lambda | None:
     owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     if owner is None:
         return None
     method, values = method_of(owner, node.attrname), assigned_to(node)
     if method is not None and not values:
-        return Target(method, 0 if _is_static(method) else 1)
+        return method
     # An attribute set on ``self`` hides a method of the same name from then on.
     if method is not None or len(values) != 1:
         return None
@@ -135,16 +118,10 @@ def assigned_to(attribute: nodes.Attribute) -> list[nodes.NodeNG]:
     return [one.parent.value for one in targets if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) and one.parent.value]
 
 
-def _of_instance(call: nodes.Call) -> Target | None:
+def _of_instance(call: nodes.Call) -> nodes.FunctionDef | nodes.Lambda | None:
     """The target of calling the object created by a constructor call."""
     model = local_class(call.func)
-    if model is not None:
-        forward = method_of(model, "forward")
-        return Target(forward, 1) if forward is not None else None
-    names = qualified(call.func)
-    name = next(iter(names))
-    dotted = len(names) == 1 and UNKNOWN not in name
-    return Target(imported=name, instance=True) if dotted and last_name(call.func)[:1].isupper() else None
+    return method_of(model, "forward") if model is not None else None
 
 
 def local_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
@@ -162,47 +139,6 @@ def method_of(model: nodes.ClassDef, name: str, depth: int = 0) -> nodes.Functio
     return next((found for base in bases if base is not None and (found := method_of(base, name, depth + 1))), None)
 
 
-def refuses(target: Target, positional: int, keywords: Collection[str] | None) -> list[str] | None:
-    """The keyword-only parameters of a target that make a call of so many positional arguments fail; None if none do.
-
-    ``keywords`` are the names that the call passes on, None if unknown.
-    """
-    function = target.function
-    if function is None or not _keeps_signature(function):
-        return None
-    arguments = function.args
-    only = arguments.kwonlyargs or []
-    if not only:
-        return None
-    room = len(arguments.posonlyargs or []) + len(arguments.args or []) - target.bound
-    too_many = arguments.vararg is None and positional > room
-    defaults = arguments.kw_defaults or []
-    needed = [one.name for one, default in zip(only, defaults, strict=False) if default is None]
-    missing = [name for name in needed if keywords is not None and name not in keywords]
-    return [one.name for one in only] if too_many else (missing or None)
-
-
-def accepts(target: Target | None, positional: int, keywords: Collection[str] | None) -> bool | None:
-    """Whether a target can be called with so many positional arguments and these keywords; None if unknown."""
-    function = target.function if target is not None else None
-    if target is None or function is None or keywords is None or not _keeps_signature(function):
-        return None
-    arguments = function.args
-    by_position_only = {one.name for one in arguments.posonlyargs or []}
-    ordered = [one.name for one in (*(arguments.posonlyargs or []), *(arguments.args or []))]
-    with_default = set(ordered[len(ordered) - len(arguments.defaults or []) :]) if arguments.defaults else set()
-    ordered = ordered[target.bound :]
-    given, open_ones = ordered[:positional], ordered[positional:]
-    only = {one.name: default for one, default in zip(arguments.kwonlyargs or [], arguments.kw_defaults or [], strict=False)}
-    named = {*open_ones, *only} - by_position_only
-    if (positional > len(ordered) and arguments.vararg is None) or not set(given).isdisjoint(keywords):
-        return False
-    if arguments.kwarg is None and not named.issuperset(keywords):
-        return False
-    needed = {*(one for one in open_ones if one not in with_default), *(name for name, default in only.items() if default is None)}
-    return named.intersection(keywords) >= needed
-
-
 def _keeps_signature(function: nodes.FunctionDef | nodes.Lambda) -> bool:
     decorators = getattr(function, "decorators", None)
     listed = decorators.nodes if decorators else []
@@ -213,11 +149,6 @@ def _is_transparent(decorator: nodes.NodeNG) -> bool:
     """Whether a decorator is one of another package that does not change the parameters, and not one of the project
     with its name."""
     return last_name(decorator) in _TRANSPARENT and not any(name.startswith(".") for name in qualified(decorator))
-
-
-def _is_static(method: nodes.FunctionDef) -> bool:
-    decorators = method.decorators.nodes if method.decorators else []
-    return any(last_name(one) == "staticmethod" for one in decorators)
 
 
 def _is_self(node: nodes.NodeNG) -> bool:

@@ -17,8 +17,8 @@ _FILES = (
     "checkpoint_saving",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
-    "gradient_scaling", "launch", "linter", "recomputation",
-    "rank_divergence", "schedule", "segments",
+    "gradient_scaling", "launch", "linter",
+    "rank_divergence", "schedule",
 )
 
 

@@ -9,7 +9,6 @@ _OUTSIDE_TESTS = frozenset(
     {
         "cache-emptied-in-training-loop",
         "checkpoint-saved-by-every-rank",
-        "checkpoint-without-use-reentrant",
         "device-synchronized-in-training-loop",
         "host-sync-in-training-loop",
         "rank-local-skip",

@@ -75,27 +75,6 @@ FOUND = {
         "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
         "        optimizer.step()\n",
     ),
-    "skip: a flag": (
-        "rank-local-skip",
-        "import torch\ndef fit(model, data):\n    for x in data:\n        loss = model(x)\n        bad = torch.isnan(loss).any()\n"
-        "        if bad:\n            continue\n        loss.backward()\n",
-    ),
-    "skip: a loss that is not itself": (
-        "rank-local-skip",
-        "def fit(model, data):\n    for x in data:\n        loss = model(x)\n        if loss != loss:\n            continue\n"
-        "        loss.backward()\n",
-    ),
-    "skip: an error": (
-        "rank-local-skip",
-        "def fit(model, optimizer, data):\n    for x in data:\n        try:\n            model(x).backward()\n            optimizer.step()\n"
-        "        except RuntimeError:\n            continue\n",
-    ),
-    "skip: a step of Lightning": (
-        "rank-local-skip",
-        "import pytorch_lightning as pl\nclass Net(pl.LightningModule):\n    def training_step(self, batch, index):\n"
-        "        loss = self(batch)\n        if loss.isnan():\n            return None\n        return loss\n"
-        "    def on_backward(self): pass\n",
-    ),
     "graph: an element of a list": (
         "loss-graph-accumulation",
         "def fit(model, data):\n    losses = {'a': []}\n    for x in data:\n        out = model(x)\n        out.backward()\n"
@@ -140,11 +119,6 @@ SPARED = {
     "schedule: a sampler's step": (
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
-    ),
-    "skip: a number of steps": (
-        "rank-local-skip",
-        "def fit(model, data, args):\n    for i, x in enumerate(data):\n        if args.inference:\n            continue\n"
-        "        model(x).backward()\n        if i > args.steps:\n            break\n",
     ),
     "graph: a number": (
         "loss-graph-accumulation",

@@ -19,7 +19,6 @@ ROOMS = (
     *("distributed_environment", "autograd"),
     *("evaluation", "checkpoint_saving", "backends"),
     *("attention", "gradient_scaling", "schedule"),
-    "rank_divergence",
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

@@ -50,6 +50,7 @@ _FILES: tuple[str, ...] = (
     "distributed.invalid_collective_timeout",
     "distributed.no_sync_outside_forward",
     "distributed.parameters_frozen_after_wrap",
+    "distributed.rank_local_skip",
     "distributed.static_graph_with_dynamic_model",
     "distributed.static_graph_with_no_sync",
     "distributed.subgroup_timeout_not_inherited",

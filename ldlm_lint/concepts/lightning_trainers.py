@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TRAINERS = frozenset(
     f"{package}.{module}Trainer" for package in ("pytorch_lightning", "lightning", "lightning.pytorch") for module in ("", "trainer.", "trainer.trainer.")
 )
+_STRATEGIES = ("ddp", "fsdp", "deepspeed")
 _MIXED = frozenset({"16", "16-mixed", "bf16", "bf16-mixed"})
 
 
@@ -37,9 +38,21 @@ class LightningTrainers(Concept):
         near = self.code.modules_near(module)
         return [one for one in self.every if one.module in near]
 
+    def may_use_ranks(self, module: Module) -> bool:
+        """Whether one that may run a module of the project is told of several devices or nodes, or of a strategy for them."""
+        return any(map(_uses_ranks, self.near(module)))
+
     def clipping_mixed_precision(self, owner: Class) -> Call | None:
         """One that surely clips the gradients of a class's modules in mixed precision."""
         return next((one for one in self.fitting(owner) if _clips(one) and str(one.argument("precision").only) in _MIXED), None)
+
+
+def _uses_ranks(trainer: Call) -> bool:
+    strategy, devices = trainer.argument("strategy"), trainer.argument("devices")
+    texts = {text for value in strategy.values for text in value.texts}
+    is_strategy = any(text.startswith(_STRATEGIES) for text in texts) or any(value.made_by for value in strategy.values)
+    counts = [value.may_be().only for value in devices.values]
+    return is_strategy or not trainer.argument("num_nodes").is_absent or any(isinstance(one, int) and (one == -1 or one > 1) for one in counts)
 
 
 def _clips(trainer: Call) -> bool:

@@ -18,7 +18,7 @@ _FILES = (
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
     "gradient_scaling", "launch", "linter",
-    "rank_divergence", "schedule",
+    "schedule",
 )
 
 

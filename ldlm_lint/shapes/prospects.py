@@ -37,7 +37,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "loss-graph-accumulation": _OUTSIDE_TESTS,
-    "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }

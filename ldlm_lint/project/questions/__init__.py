@@ -37,7 +37,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "timeout-may-be-lowered"),
-    "rank_divergence": ("lightning-uses-several-devices", "nothing-is-reduced"),
     "gradient_scaling": ("loss-is-divided-nowhere",),
     "precision": (
         *("convolves-one-size", "runs-full-precision-training"),

@@ -166,9 +166,8 @@ class Recomputing(Concept):
         """The calls that get the options or arguments which a call makes for DDP."""
         made = {atom: call for call in self.code.calls(DDP | DDP_OPTIONS | TAKE_STRATEGY | TRAINING_ARGUMENTS) for atom in call.made}
         found: dict[Call, list[Call]] = {}
-        for call in self.code.all_calls if made else ():
-            for atom in made.keys() & frozenset[int]().union(*(one.value for one in call.arguments)):
-                found.setdefault(made[atom], []).append(call)
+        for call, atom in self.code.calls_given(frozenset(made)):
+            found.setdefault(made[atom], []).append(call)
         return found
 
     def reentrant_in(self, owners: Iterable[Class]) -> list[Call]:

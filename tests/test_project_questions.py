@@ -75,14 +75,13 @@ MODEL = "import torch.nn as nn\nclass Net(nn.Module): ...\n"
     ],
 )
 def test_model_trains(train: str, expected: bool) -> None:
-    assert ask("model-trains", {"model.py": MODEL, "train.py": train}, "Net").holds is expected
-    assert not ask("model-trains", {"model.py": MODEL, "tests/train.py": train}, "Net").holds
+    trainings = [context({"model.py": MODEL, path: train}).view.trainings for path in ("train.py", "tests/train.py")]
+    assert [one.train_model(f"{ROOT}/model.py", "Net") for one in trainings] == [expected, False]
 
 
 def test_file_trains() -> None:
-    assert ask("file-trains", {"train.py": TRAIN}).holds
-    assert not ask("file-trains", {"tests/train.py": TRAIN}).holds
-    assert not ask("file-trains", {"train.py": "x = 1"}).holds
+    files = {"train.py": TRAIN, "tests/train.py": TRAIN, "other.py": "x = 1"}
+    assert [one for one in files if context(files).view.trainings.train_in(f"{ROOT}/{one}")] == ["train.py"]
 
 
 @pytest.mark.parametrize(
@@ -121,22 +120,26 @@ def finding(*claims: Claim) -> Finding:
 
 def test_a_finding_needs_all_its_claims() -> None:
     project = context({"train.py": TRAIN})
-    trains, unread = Claim("file-trains"), Claim("environment-variable-unread", "X")
+    trains, unread = Claim("belongs-to-training"), Claim("environment-variable-unread", "X")
     decided = decide(finding(trains, unread), project)
     assert decided is not None
     assert (decided.claims, decided.args) == ((), (("kept", 1),))
-    assert decide(finding(trains, Claim("model-trains", "Net")), project) is None
+    assert decide(finding(trains, Claim("runs-many-ranks")), project) is None
 
 
 def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     # What forbids a finding when it is seen cannot be seen there either.
     absences = {
         "accumulation-is-not-divided",
+        "callee-takes-arguments",
+        "checkpoint-is-recorded",
+        "class-is-built-once",
         "dataset-works-per-item",
         "each-rank-has-its-loader",
         "environment-variable-unread",
         "launches-do-not-shard",
         "loss-is-divided-nowhere",
+        "nothing-is-reduced",
         "no-heartbeat-elsewhere-is-wrong",
         "process-group-takes-timeout",
         "program-needs-no-rank-argument",
@@ -147,14 +150,16 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "trainer-setting-is-unset",
         "variable-is-read-nowhere-else",
     }
+    callee = "function|gone.run|1|"
     subjects = {"every-rank-saves": "1:0||"}
+    subjects |= {"callee-is-keyword-only": callee, "callee-takes-arguments": callee, "callee-takes-keywords": callee}
     subjects |= {"schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
     # What only says at which level forbids nothing.
     absences |= {"may-need-newer-python"}
     # Nothing sets a static graph, and no child overrides a setting, where there is nothing.
     absences |= {"some-child-keeps-setting"}
-    assert held == absences | {"timeout-may-be-lowered"}
+    assert held == absences | {"callee-takes-keywords", "checkpoint-may-run", "timeout-may-be-lowered"}
 
 
 def test_every_claim_in_the_package_has_an_answer():

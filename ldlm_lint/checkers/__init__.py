@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 # A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "autograd"),
+    *("distributed_environment", "recomputation", "autograd"),
     *("evaluation", "checkpoint_saving", "backends"),
-    *("attention", "gradient_scaling", "schedule"),
+    *("fused", "gradient_scaling", "schedule"),
+    *("rank_divergence", "segments"),
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

@@ -15,7 +15,7 @@ from ldlm_lint.program.handles import expression
 
 if TYPE_CHECKING:
     from ldlm_lint.program.codebase import Codebase
-    from ldlm_lint.program.handles import Class, Expr
+    from ldlm_lint.program.handles import Class, Expr, Function
     from ldlm_lint.program.modules import Module
 
 _MEMBERS = "__dict__"
@@ -31,8 +31,8 @@ class Mentions:
         self._found: dict[tuple[int, re.Pattern[str]], frozenset[int]] = {}
         self._names: dict[int, dict[str, set[int]]] = {}
 
-    def are_in(self, owner: Class, names: re.Pattern[str]) -> bool:
-        """Whether the code of a class mentions such a name."""
+    def are_in(self, owner: Class | Function, names: re.Pattern[str]) -> bool:
+        """Whether the code of a class or a function mentions such a name."""
         return any(self._is_inside(owner.module, one, owner) for one in self._scopes(owner.module, names))
 
     def are_outside(self, module: Module, classes: frozenset[Class], names: re.Pattern[str]) -> bool:
@@ -66,7 +66,7 @@ class Mentions:
                     found[name].append(module.base | number)
         return dict(found)
 
-    def _is_inside(self, module: Module, scope: int, owner: Class) -> bool:
+    def _is_inside(self, module: Module, scope: int, owner: Class | Function) -> bool:
         while scope > 0:
             if module.base | scope == owner.key:
                 return True

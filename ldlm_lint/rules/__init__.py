@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 
 _FILES = (
-    "amp", "attention", "autograd", "backends",
+    "amp", "autograd", "backends",
     "checkpoint_saving",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
-    "gradient_scaling", "launch", "linter",
-    "schedule",
+    "fused", "gradient_scaling", "launch", "linter", "recomputation",
+    "rank_divergence", "schedule", "segments",
 )
 
 

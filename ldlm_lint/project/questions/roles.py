@@ -8,15 +8,6 @@ from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
 
 
-def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
-    project = context.project
-    return Verdict(finding.span.path in project.training_files)
-
-
-def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
-    return Verdict(context.view.trainings.train_model(finding.span.path, model))
-
-
 def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> Verdict:
     """A training is reached from the same files as this one; a script that only predicts does not reach one."""
     path = finding.span.path
@@ -49,8 +40,6 @@ def _module_hands_on(context: Context, finding: Finding, names: str) -> Verdict:
 
 QUESTIONS: dict[str, Question] = {
     "module-hands-on": _module_hands_on,
-    "file-trains": _file_trains,
-    "model-trains": _model_trains,
     "belongs-to-training": _belongs_to_training,
     "stands-outside-tests": _stands_outside_tests,
     "trains-on-cuda": _trains_on_cuda,

@@ -138,7 +138,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "each-rank-has-its-loader",
         "environment-variable-unread",
         "launches-do-not-shard",
-        "loss-is-divided-nowhere",
         "nothing-is-reduced",
         "no-heartbeat-elsewhere-is-wrong",
         "process-group-takes-timeout",

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
+# A group ``checkpoint_saving`` has a module here with its ``CheckpointSavingChecker``, and a module of rules.
 ROOMS = (
     *("distributed_environment", "recomputation", "autograd"),
     *("evaluation", "checkpoint_saving", "backends"),
-    *("fused", "gradient_scaling", "schedule"),
+    *("fused", "schedule"),
     *("rank_divergence", "segments"),
 )
 # Groups whose rules are not in the module with their name.

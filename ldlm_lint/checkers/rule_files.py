@@ -61,6 +61,7 @@ _FILES: tuple[str, ...] = (
     "memory.host_sync_in_training_loop",
     "memory.missing_activation_checkpointing",
     "memory.requires_grad_toggled_per_step",
+    "optimizer.accumulation_loss_not_scaled",
     "optimizer.clip_before_unscale",
     "optimizer.gradient_accumulation_fixed",
     "optimizer.gradients_kept_as_zeros",

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from ldlm_lint.program.handles import Function, Loop
 
 _PASS_ON = frozenset({"enumerate", "zip", "tqdm", "trange", "iter"})
-_SPLIT = frozenset({"chunk", "split", "tensor_split", "array_split"})
+_CHUNKS = frozenset({"chunk", "tensor_split", "array_split"})
+_SPLIT = _CHUNKS | {"split"}
 _FLAGS = ("need_update", "update_grad")
 """The parameters by which objects of other packages that run backward passes are told to step: timm's ``NativeScaler``."""
 
@@ -58,6 +60,15 @@ class Accumulation:
     due: Due | None
     steps: tuple[Call, ...]
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether ``count`` is a number, rather than what holds the micro-batches or says how large they are."""
+        loop = _loop(self.call)
+        if self.due is not None or loop is None:
+            return self.due is not None
+        calls = (one for one in loop.value.unnamed.within if isinstance(one, Call))
+        return any(self.count in one.positional and one.called_name in _CHUNKS | {"range", "trange"} for one in calls)
+
 
 @dataclass(frozen=True)
 class EngineSteps:
@@ -77,13 +88,22 @@ class Accumulations(Concept):
     @cached_property
     def every(self) -> tuple[Accumulation, ...]:
         """All of them, each with the first of its backward passes."""
-        found: dict[Function | Loop, Accumulation] = {}
+        return tuple(min(found, key=lambda one: one.call.place) for found in self._found.values())
+
+    def passes_of(self, one: Accumulation) -> list[Accumulation]:
+        """An accumulation once for each of its backward passes, such as those with and without a scaler; in a method that
+        hands on, for those there."""
+        every = sorted(self._found[_loop(one.call) or one.call.function], key=lambda one: one.call.place)
+        return [replace(one, backward=backward) for one in every for backward in self._passes.handed_on_by(one.backward) or [one.backward]]
+
+    @cached_property
+    def _found(self) -> dict[Function | Loop, list[Accumulation]]:
+        """By the loop or function around them."""
+        found: dict[Function | Loop, list[Accumulation]] = defaultdict(list)
         for backward in self._passes.calls:
             for one in self._above(backward):
-                around = _loop(one.call) or one.call.function
-                if around not in found or one.call.place < found[around].call.place:
-                    found[around] = one
-        return tuple(found.values())
+                found[_loop(one.call) or one.call.function].append(one)
+        return dict(found)
 
     def _above(self, backward: Call) -> Iterator[Accumulation]:
         """Those on the way up from a backward pass to the callers of its function, until something steps or repeats it."""

@@ -71,6 +71,10 @@ class BackwardPasses(Concept):
     def _leading(self) -> frozenset[Function]:
         return leading_to(call.function for call in self.calls)
 
+    def handed_on_by(self, call: Call) -> list[Call]:
+        """The passes in a method called like one that a pass goes to: ``self.backward(batch)``."""
+        return [one for target in call.targets for one in target.calls if one.called_name in BACKWARD and one.receiver is not None]
+
     def loss(self, call: Call) -> Expr | None:
         """What is run backward: the receiver, or the argument of an engine."""
         if self.steps_itself(call):

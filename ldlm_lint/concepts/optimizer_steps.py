@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Concept
-from ldlm_lint.program.handles import leading_to
+from ldlm_lint.program.handles import Call, leading_to
+from ldlm_lint.program.walks import reached
 
 if TYPE_CHECKING:
-    from ldlm_lint.program.handles import Call, Function
+    from ldlm_lint.program.handles import Expr, Function
 
 _OPTIMIZERS, _SCHEDULES = "torch.optim.", "torch.optim.lr_scheduler."
 # For an unknown object or function only its name is known.
@@ -36,6 +37,14 @@ class OptimizerSteps(Concept):
     def leads_to_one(self, call: Call) -> bool:
         """Whether a call steps an optimizer, itself or in a function of the project that it goes to."""
         return self.is_one(call) or not self._stepping.isdisjoint(call.targets)
+
+    def found_by(self, call: Call) -> Call:
+        """The call that steps the optimizer to which a call leads first; the call itself if it leads to none."""
+        return next((one for one in reached([call], self._leading_below) if isinstance(one, Call) and self.is_one(one)), call)
+
+    def _leading_below(self, call: Expr) -> list[Expr]:
+        targets = call.targets if isinstance(call, Call) else []
+        return [one for target in targets for one in target.calls if self.leads_to_one(one)]
 
     @cached_property
     def _stepping(self) -> frozenset[Function]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -41,9 +42,10 @@ def found_by_program(
         wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
         context.view.options_of = lambda path: projects.facts(script_of(path) or path)
+        parse = functools.cache(functools.partial(_parses, context))
         for finding in _new(_asked(context, wanted, own, projects), known):
             # A file that does not parse cannot be checked after an edit.
-            is_broken = finding.fix is not None and any(path in unparsed or not _parses(context, path) for path in _edited(finding))
+            is_broken = finding.fix is not None and any(path in unparsed or not parse(path) for path in _edited(finding))
             yield finding._replace(fix=None) if is_broken else finding
 
 

@@ -75,27 +75,6 @@ FOUND = {
         "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
         "        optimizer.step()\n",
     ),
-    "skip: a flag": (
-        "rank-local-skip",
-        "import torch\ndef fit(model, data):\n    for x in data:\n        loss = model(x)\n        bad = torch.isnan(loss).any()\n"
-        "        if bad:\n            continue\n        loss.backward()\n",
-    ),
-    "skip: a loss that is not itself": (
-        "rank-local-skip",
-        "def fit(model, data):\n    for x in data:\n        loss = model(x)\n        if loss != loss:\n            continue\n"
-        "        loss.backward()\n",
-    ),
-    "skip: an error": (
-        "rank-local-skip",
-        "def fit(model, optimizer, data):\n    for x in data:\n        try:\n            model(x).backward()\n            optimizer.step()\n"
-        "        except RuntimeError:\n            continue\n",
-    ),
-    "skip: a step of Lightning": (
-        "rank-local-skip",
-        "import pytorch_lightning as pl\nclass Net(pl.LightningModule):\n    def training_step(self, batch, index):\n"
-        "        loss = self(batch)\n        if loss.isnan():\n            return None\n        return loss\n"
-        "    def on_backward(self): pass\n",
-    ),
     "graph: an element of a list": (
         "loss-graph-accumulation",
         "def fit(model, data):\n    losses = {'a': []}\n    for x in data:\n        out = model(x)\n        out.backward()\n"
@@ -110,18 +89,6 @@ FOUND = {
         "loss-graph-accumulation",
         "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
         "        self.total = self.out.mean() + self.total\n",
-    ),
-    "segments: under another name": (
-        "checkpoint-without-use-reentrant",
-        "from torch.utils import checkpoint as ck\nrun = ck.checkpoint_sequential\ndef forward(self, x):\n    return run(self.parts, 2, x)\n",
-    ),
-    "segments: a keyword": (
-        "reentrant-checkpoint-misuse",
-        "from torch.utils.checkpoint import checkpoint as ck\ndef forward(self, x):\n    return ck(self.f, x, use_reentrant=True, scale=2)\n",
-    ),
-    "fused: a class without it, of a module": (
-        "fused-conflict",
-        "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
     ),
 }
 
@@ -153,21 +120,10 @@ SPARED = {
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
     ),
-    "skip: a number of steps": (
-        "rank-local-skip",
-        "def fit(model, data, args):\n    for i, x in enumerate(data):\n        if args.inference:\n            continue\n"
-        "        model(x).backward()\n        if i > args.steps:\n            break\n",
-    ),
     "graph: a number": (
         "loss-graph-accumulation",
         "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
     ),
-    "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
-    "fused: for attention": (
-        "fused-conflict",
-        "import torch\nclass Attention(torch.nn.Module):\n    fused = True\n    def forward(self, optim):\n        return SGDLike(optim, fused=self.fused)\n",
-    ),
-    "fused: a longer word": ("fused-conflict", "from torch.optim import SGD\nfused_attn = SGD(params, lr=1)\n"),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

@@ -33,7 +33,7 @@ from snapshots import Snapshots, rendered
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.edits import apply_edits
-from ldlm_lint.checkers import fused
+from ldlm_lint.checkers import distributed_environment
 from ldlm_lint.checkers.by_program import queries
 from ldlm_lint.model import Applicability, Edit, Report, Span
 from ldlm_lint.project.texts import ChangedError
@@ -205,12 +205,14 @@ def test_safe_fixes_leave_the_rest_of_the_syntax_alone(reports):
         assert outline(source.kind, source.data, edits) == outline(source.kind, after, edits, applied=True)
 
 
-BREAKING = """import torch
+BREAKING = """import os
+import torch
 from torch.nn.parallel import DistributedDataParallel
 
 
 def main(model, loader):
     model = DistributedDataParallel(model.cuda(), find_unused_parameters=True, gradient_as_bucket_view=True)
+    os.environ["NCCL_P2P_DISABLE"] = "1"
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     for batch in loader:
         model(batch).mean().backward()
@@ -222,13 +224,13 @@ def main(model, loader):
 def failing_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A project of two files, and a rule that raises on the first of them."""
 
-    def fail(call, _fused):
-        raise ValueError(f"no such node: {call.args[0].as_string()}")
+    def fail(module, *_):
+        raise ValueError(f"no such node: {module.body[-1].name}")
 
-    monkeypatch.setattr(fused, "_is_given", fail)
+    monkeypatch.setattr(distributed_environment, "findings_of", fail)
     (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
     (tmp_path / "train.py").write_text(BREAKING)
-    (tmp_path / "wrap.py").write_text(BREAKING.partition("    optimizer")[0])
+    (tmp_path / "wrap.py").write_text(BREAKING.partition("    os.environ")[0])
     return tmp_path
 
 
@@ -239,17 +241,17 @@ def test_a_rule_that_raises_is_reported_and_the_others_go_on(host, failing_rule)
     else:
         seen = by_project(pylint_in_process(failing_rule), [failing_rule])[failing_rule]
     assert places(seen) == {
-        ("train.py", 6, "ddp-find-unused-parameters"): 1,
-        ("train.py", 7, "ldlm-internal-error"): 1,
-        ("wrap.py", 6, "ddp-find-unused-parameters"): 1,
+        ("train.py", 1, "ldlm-internal-error"): 1,
+        ("train.py", 7, "ddp-find-unused-parameters"): 1,
+        ("wrap.py", 7, "ddp-find-unused-parameters"): 1,
     }
     text = next(one.text for one in seen if one.rule == "ldlm-internal-error")
-    assert "FusedChecker.visit_call of fused-conflict, " in text and "ValueError: no such node: model.parameters()" in text
+    assert "DistributedEnvironmentChecker.visit_module of " in text and "ValueError: no such node: main" in text
 
 
 def test_a_rule_that_raises_is_a_problem_of_the_run(failing_rule):
     problems = lint(failing_rule).problems
-    assert [(Path(one.path).name, one.line) for one in problems] == [("train.py", 7)]
+    assert [(Path(one.path).name, one.line) for one in problems] == [("train.py", 1)]
 
 
 def test_a_file_that_changes_while_it_is_checked_is_named_without_a_trace(
@@ -258,7 +260,7 @@ def test_a_file_that_changes_while_it_is_checked_is_named_without_a_trace(
     def decide(*_: object) -> None:
         raise ChangedError("model.py")
 
-    monkeypatch.setattr(fused, "_is_given", lambda *_: False)
+    monkeypatch.setattr(distributed_environment, "findings_of", lambda *_: ())
     monkeypatch.setattr("ldlm_lint.checkers.distributed.ddp_find_unused_parameters.find", decide)
     found = {one.text for one in seen_by_engine(failing_rule, lint(failing_rule)) if one.rule == "ldlm-internal-error"}
     assert found

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 # A group ``checkpoint_saving`` has a module here with its ``CheckpointSavingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "recomputation", "autograd"),
+    *("distributed_environment", "autograd"),
     *("evaluation", "checkpoint_saving", "backends"),
-    *("fused", "schedule"),
-    *("rank_divergence", "segments"),
+    "schedule",
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Questions that mostly depend on the data flow of the file itself: it is computed while the tree exists. Of the other
 # files with claims, the project needs it for one in four, and parses those again.
 _ASK_OF_FLOW = frozenset({
-    *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "nothing-is-reduced"),
+    *("evaluation-records-gradients", "every-node-saves", "every-rank-saves"),
 })
 # Questions that use slow parts of the data flow; others rarely use them.
 _ASK_OF_PARTS = {

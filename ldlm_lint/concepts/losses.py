@@ -51,6 +51,10 @@ class BackwardPasses(Concept):
         """Whether a backward pass also steps the optimizer: an object of another package runs it."""
         return call in self._stepping
 
+    def has(self, call: Call) -> bool:
+        """Whether a call is a backward pass."""
+        return call in self._every
+
     def lead_to_one(self, call: Call) -> bool:
         """Whether a call is a backward pass, or goes to a function that leads to one."""
         return call in self._every or not self._leading.isdisjoint(call.targets)

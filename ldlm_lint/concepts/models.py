@@ -194,9 +194,9 @@ class Models(Concept):
     def _repeated(self, owner: Class, call: Call) -> Stack | None:
         """A call in a loop that builds one block, or copies one."""
         loops = call.loops
-        depth = self._repeats(loops[0]) if loops else 0
-        if not loops or len(_elements(loops[0])) > 0 or 0 < depth <= _SHALLOW:
+        if not loops or self.is_short(loops[0]):
             return None
+        depth = self._repeats(loops[0])
         made = call.positional[0].unnamed if call.callee.outside_names & _COPIES and call.positional else call
         if not isinstance(made, Call):
             return None
@@ -313,6 +313,10 @@ class Models(Concept):
             or (call.callee.kind == "item" and call.callee.base is not None and call.callee.base.name in held)
         ]
         return bool(calls) and all(call.loops and not _gets_own_result(call) for call in calls)
+
+    def is_short(self, loop: Loop) -> bool:
+        """Whether a loop is run a few times only: so few blocks are not worth recomputing."""
+        return bool(_elements(loop)) or 0 < self._repeats(loop) <= _SHALLOW
 
     def _repeats(self, loop: Loop) -> int:
         """How often a loop is run: ``range(depth)``; 0 if that is unknown."""

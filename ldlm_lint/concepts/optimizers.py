@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Class
+from ldlm_lint.program.walks import Through, origins
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,6 +30,9 @@ _FEW = 2
 _MOVES = ("to", "cuda", "prepare")
 _COMPLEX = frozenset({"cfloat", "complex64", "complex128", "cdouble"})
 _PARAMETER = "torch.nn.Parameter"
+_BACK = Through.NAMES | Through.CHOICES | Through.PARTS | Through.CONTENTS | Through.PARAMETERS | Through.ATTRIBUTES | Through.OUTSIDE | Through.RETURNS
+_READERS = frozenset({"torch.load", "torch.serialization.load"})
+_HOLD = frozenset({"copy", "deepcopy", "dict", "list", "tuple", "zip", "enumerate", "items", "values"})
 # Functions that load a model and its optimizer from a file; functions that resume a training have such names, too. What
 # a function of another package does with an optimizer is known only by its name.
 _LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
@@ -42,6 +47,17 @@ class Optimizers(Concept):
         without what is a fallback only."""
         found = optimizer.callee.alternatives(interfaces)
         return [one for one in found if not one.is_fallback and (one.owner is None or not one.owner.changes("__init__", "__new__", "step", "__call__"))]
+
+    def only_of_torch(self, optimizer: Call, interfaces: Collection[str]) -> list[Alternative]:
+        """The same if it surely creates one of them."""
+        found = self.of_torch(optimizer, interfaces)
+        return found if len(found) == optimizer.callee.count_of_values and optimizer.callee.is_known_whole else []
+
+    @staticmethod
+    def called(optimizer: Call, classes: Collection[Alternative]) -> str:
+        """What the class of an optimizer is called where it is created; else which ones it may be."""
+        name = optimizer.called_name
+        return name if name.isidentifier() else " or ".join(sorted({one.last_name for one in classes}))
 
     def are_compiled(self, optimizer: Call) -> bool:
         """Whether all steps of an optimizer that are seen run in compiled functions."""
@@ -91,6 +107,32 @@ class Optimizers(Concept):
         loading = [one for one in takers if isinstance(one, Call) and _LOADS.search(one.callee.last_name)]
         return bool(takers) and len(loading) == len(takers)
 
+    def restoring(self, optimizer: Call) -> list[Call]:
+        """The calls that load a state of another run into an optimizer, those of its own file first."""
+        return sorted(self._loads.get(optimizer, ()), key=lambda one: one.module is not optimizer.module)
+
+    @cached_property
+    def _loads(self) -> dict[Call, list[Call]]:
+        """The calls that load a state of another run into what a call of another package's class makes."""
+        found: dict[Call, list[Call]] = defaultdict(list)
+        for load in self.code.calls_named("load_state_dict"):
+            made = load.receiver
+            optimizers = [] if made is None else [one for name in made.made_by for one in made.made_at(name)]
+            for one in optimizers if optimizers and not _loads_own(load) else ():
+                found[one].append(load)
+        return found
+
+    def set_in_groups(self, option: str, optimizer: Call) -> bool:
+        """Whether code that may run with an optimizer sets an option in groups of parameters: ``group["fused"] = True``."""
+        return any(map(optimizer.may_run_with, self._sets.get(option, ())))
+
+    @cached_property
+    def _sets(self) -> dict[object, list[Expr]]:
+        found: dict[object, list[Expr]] = defaultdict(list)
+        for one in self.code.updates:
+            if one.index is not None and isinstance(one.index.constant, str):
+                found[one.index.constant].append(one)
+        return found
 
     def may_have_unsupported_parameters(self, optimizer: Call) -> bool:
         """Whether the file of an optimizer makes complex or sparse parameters, for which there are no fused kernels."""
@@ -111,6 +153,21 @@ class Optimizers(Concept):
             return optimizer.function.name == "__init__"
         moves = [one for one in optimizer.function.calls if _moves(one, model)]
         return bool(moves) and moves[0].place > optimizer.end and not _is_moved(model)
+
+
+def _loads_own(load: Call) -> bool:
+    """Whether a call loads a state that the same run took from an object, in no case one of a file:
+    ``optimizer.load_state_dict(before)``."""
+    states = load.argument("state_dict", 0).values
+    behind = [one for state in states for one in origins(state, _BACK, _held) if isinstance(one, Call)]
+    return any(one.called_name == "state_dict" for one in behind) and all(one.callee.interfaces.isdisjoint(_READERS) for one in behind)
+
+
+def _held(expr: Expr) -> list[Expr]:
+    """What a call of Python copies, or holds in a container or an iterator."""
+    if not isinstance(expr, Call) or expr.called_name not in _HOLD:
+        return []
+    return [*expr.arguments, *([expr.receiver] if expr.receiver is not None else ())]
 
 
 def _moves(call: Call, model: Expr) -> bool:

@@ -20,7 +20,9 @@ from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.vocabulary.blocks import RECOMPUTES, SWITCH, SWITCH_CALL
 from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, TAKE_STRATEGY
 
-CHECKPOINTS = frozenset({"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"})
+CHECKPOINT, SEQUENTIAL = "torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"
+CHECKPOINTS = frozenset({CHECKPOINT, SEQUENTIAL})
+_FLAG = "use_reentrant"
 _RUN = ("forward", "__call__", "training_step")
 _SWITCH, _OPTIONS = "gradient_checkpointing_enable", "gradient_checkpointing_kwargs"
 _HELPERS = ("checkpoint", "remat")
@@ -116,9 +118,9 @@ class Recomputing(Concept):
             if switch.receiver is not None and objects & _objects(switch.receiver) and self._is_reentrant(switch):
                 return [switch]
         found = self.reentrant_in({owner for one in models for owner in one.classes_of})
-        return [one for one in found if not self._is_off(one) and not self.code[Untrained].trains_nothing(one)]
+        return [one for one in found if not self.is_off(one) and not self.code[Untrained].trains_nothing(one)]
 
-    def _is_off(self, checkpoint: Call) -> bool:
+    def is_off(self, checkpoint: Call) -> bool:
         """Whether nothing switches a checkpoint on: also under ``getattr(config, "checkpointing", False)``, where nothing else in
         the project has this name."""
         tests = (guard.test for guard in checkpoint.guards if guard.is_test and guard.holds)
@@ -164,9 +166,8 @@ class Recomputing(Concept):
         """The calls that get the options or arguments which a call makes for DDP."""
         made = {atom: call for call in self.code.calls(DDP | DDP_OPTIONS | TAKE_STRATEGY | TRAINING_ARGUMENTS) for atom in call.made}
         found: dict[Call, list[Call]] = {}
-        for call in self.code.all_calls if made else ():
-            for atom in made.keys() & frozenset[int]().union(*(one.value for one in call.arguments)):
-                found.setdefault(made[atom], []).append(call)
+        for call, atom in self.code.calls_given(frozenset(made)):
+            found.setdefault(made[atom], []).append(call)
         return found
 
     def reentrant_in(self, owners: Iterable[Class]) -> list[Call]:
@@ -187,12 +188,27 @@ class Recomputing(Concept):
         too."""
         found: dict[Function, list[Call]] = {}
         for call in self.code.calls(CHECKPOINTS):
-            given = call.argument("use_reentrant")
-            told = given.is_given and all(one.is_just(True) for one in given.values)
-            if told or (given.is_absent and all(name for name, _ in call.keywords)):
+            if self.is_reentrant(call):
                 for function in call.function.around:
                     found.setdefault(function, []).append(call)
         return found
+
+    def is_reentrant(self, checkpoint: Call) -> bool:
+        """Whether a call uses the reentrant implementation for certain: it says so, or chooses none."""
+        given = checkpoint.argument(_FLAG)
+        told = given.is_given and all(one.is_just(True) or one.constant is None for one in given.values)
+        return told or self.chooses_none(checkpoint)
+
+    @staticmethod
+    def chooses_none(checkpoint: Call) -> bool:
+        """Whether a call surely leaves the implementation to the default; anyone may put it into the ``**options`` of a function.
+
+        ``*args`` of ``checkpoint`` go to its function, those of ``checkpoint_sequential`` may have it in the fourth place.
+        """
+        is_sequential = SEQUENTIAL in checkpoint.callee.outside_names
+        if any(one.plain.kind == "kwarg" for one in checkpoint.unpacked) or (is_sequential and any(one.kind == "star" for one in checkpoint.positional)):
+            return False
+        return checkpoint.argument(_FLAG, 3 if is_sequential else None).is_absent
 
     @staticmethod
     def _runs(owner: Class) -> Iterator[Function]:
@@ -214,4 +230,4 @@ def _classes_around(function: Function) -> set[Class]:
     return {one.owner for one in function.around if one.owner is not None}
 
 
-__all__ = ["CHECKPOINTS", "Recomputing"]
+__all__ = ["CHECKPOINT", "CHECKPOINTS", "SEQUENTIAL", "Recomputing"]

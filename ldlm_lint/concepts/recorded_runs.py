@@ -93,8 +93,12 @@ class RecordedRuns(Concept):
 
     def _is_frozen(self, owner: Class) -> bool:
         """Whether each construction of a class's models freezes them right beside."""
-        made = self._constructions.get(owner, [])
+        made = self.constructions(owner)
         return bool(made) and all(self._untrained.is_frozen_beside(one, _outermost(one)) for one in made)
+
+    def constructions(self, owner: Class) -> list[Call]:
+        """The calls that may make objects of a class."""
+        return self._constructions.get(owner, [])
 
     @cached_property
     def _constructions(self) -> dict[Class, list[Call]]:

@@ -15,7 +15,7 @@ from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.value_uses import How
 from ldlm_lint.program.walks import Through, origins
 from ldlm_lint.vocabulary.models import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
-from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
+from ldlm_lint.vocabulary.modules import FROZEN_WHEN_MADE, RETURN_THEMSELVES
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _HELD = Through.NAMES | Through.CHOICES | Through.PARAMETERS | Through.ATTRIBUTES | Through.OUTSIDE | Through.RETURNS
@@ -107,7 +107,7 @@ class Untrained(Concept):
         if len(written) != 1:
             return False
         way = set(origins(next(iter(written)), _HELD, _same_object))
-        freezes = any(one.is_off and may_run and (one.model in way or _is_part(one.model, family, name)) for one, may_run in self._all_switches)
+        freezes = any(map(_is_made_frozen, way)) or any(one.is_off and may_run and (one.model in way or _is_part(one.model, family, name)) for one, may_run in self._all_switches)
         return freezes and not any(not one.is_off and _is_inside(one.model, family, name, way) for one, _ in self._all_switches)
 
     @cached_property
@@ -157,6 +157,14 @@ def _is_part(model: Expr, family: set[Class], name: str) -> bool:
     """Whether an expression is the attribute of this name of an object of these classes."""
     model = model.plain
     return model.kind == "attr" and model.name == name and not family.isdisjoint(_owners(model))
+
+
+def _is_made_frozen(expr: Expr) -> bool:
+    """``nn.Embedding.from_pretrained(weights)``."""
+    if not isinstance(expr, Call) or expr.callee.outside_names.isdisjoint(FROZEN_WHEN_MADE):
+        return False
+    freezes = expr.argument("freeze", 1)
+    return freezes.is_absent or (freezes.is_given and all(one.is_just(True) for one in freezes.values))
 
 
 def _is_inside(model: Expr, family: set[Class], name: str, way: set[Expr]) -> bool:

@@ -475,6 +475,16 @@ class Codebase(ABC):
         """Every call."""
         return (Call(self, module.base | one) for module in self.program.live for one in module.table.sites)
 
+    def calls_given(self, objects: frozenset[int]) -> Iterator[tuple[Call, int]]:
+        """Every call that gets one of some objects as an argument, with the object."""
+        program = self.program
+        for module in program.live if objects else ():
+            for number in module.table.sites:
+                _, _, args, keywords = module.nodes[number]
+                for one in (*args, *(value for _, value in keywords)):
+                    for given in objects & program.ask(module.base | one):
+                        yield Call(self, module.base | number), given
+
     def calls_ending(self, end: str) -> Iterator[Call]:
         """Every call of a function or class whose last name ends like this."""
         return self.calls_named(*sorted(name for name in self.program.calls if name.endswith(end)))

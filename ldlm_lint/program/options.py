@@ -8,6 +8,8 @@ from functools import cached_property
 
 from ldlm_lint.program.atoms import MASK, Value
 from ldlm_lint.program.methods import Methods
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.together import Together
 
 
 class Options(Methods):
@@ -16,11 +18,25 @@ class Options(Methods):
     def option(self, parser: int, name: str) -> Value:
         """The possible values of an attribute of the result of ``parse_args``: the options of that name, from the calls
         that add them."""
-        found: set[int] = set()
-        for call in self._options.get(name, ()):
-            if self._adds_to(call, parser):
-                found.add(self.atoms.atom("flag", call))
-        return frozenset(found)
+        home = self.module_of(parser)
+        calls = (call for call in self._options.get(name, ()) if self._may_share_program(home, self.module_of(call)))
+        return frozenset(self.atoms.atom("flag", call) for call in calls if self._adds_to(call, parser))
+
+    def _may_share_program(self, one: Module, other: Module) -> bool:
+        """Whether one program may load two files: each of many scripts has options of the same names."""
+        pair = (one.index, other.index)
+        if pair not in self._sharing:
+            self._sharing[pair] = self.together.may_share_program(one, other)
+        return self._sharing[pair]
+
+    @cached_property
+    def _sharing(self) -> dict[tuple[int, int], bool]:
+        return {}
+
+    @cached_property
+    def together(self) -> Together:
+        """Which modules run in one process."""
+        return Together(self.modules, self.live)
 
     @cached_property
     def _options(self) -> dict[str, list[int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.budget import deep
@@ -14,7 +13,6 @@ from ldlm_lint.program.expressions import Expressions
 from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.outside import Configured
 from ldlm_lint.program.slices import slice_of
-from ldlm_lint.program.together import Together
 
 MOST = 2_000_000
 """Expressions that are in memory, of some 300 bytes each: the values of a program rest on nearly all of its tables, and
@@ -37,11 +35,6 @@ class Program(Expressions):
             self.look_at(call)
         self.find_bases()
         self.begin_classes()
-
-    @cached_property
-    def together(self) -> Together:
-        """Which modules run in one process."""
-        return Together(self.modules, self.live)
 
     def settle(self) -> None:
         """Compute every call, so that all callers of a function are known before anything rests on its parameters.

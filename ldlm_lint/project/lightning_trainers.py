@@ -1,5 +1,5 @@
-"""The Trainers of Lightning that a project makes, and whether they clip gradients in mixed precision, by their
-texts.
+"""The Trainers of Lightning that a project makes, and whether they may clip gradients in mixed precision, by
+their texts.
 """
 
 from __future__ import annotations
@@ -30,14 +30,6 @@ def trainers_in(data: bytes) -> Iterator[tuple[int, str]]:
     """The Trainers that a file with Lightning makes: the line and the text of each call."""
     for match in _TRAINER.finditer(data) if _LIGHTNING.search(data) else ():
         yield data.count(b"\n", 0, match.start(1)) + 1, call_alone(data, match.start(1)).decode(errors="replace")
-
-
-def clips_mixed_precision(call: str) -> bool:
-    """Whether the text of a Trainer's construction sets mixed precision and clipping."""
-    given = {name: one.value for name, one in _keywords(call).items() if isinstance(one, ast.Constant)}
-    limit = given.get("gradient_clip_val")
-    clips = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0
-    return clips and str(given.get("precision")) in _MIXED
 
 
 def may_clip_mixed_precision(call: str) -> bool:

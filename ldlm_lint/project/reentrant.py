@@ -62,16 +62,16 @@ def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
 
 
 def is_left_off(project: Project, call: nodes.Call, near: Iterable[str] = ()) -> bool:
-    """Whether a call is under a switch that `is_never_named` tells of, or under ``self.checkpointing``, which its class only
+    """Whether a call is under a switch that `_is_never_named` tells of, or under ``self.checkpointing``, which its class only
     sets to False, and which no file of the training (``near``) mentions."""
-    if is_never_named(project, call):
+    if _is_never_named(project, call):
         return True
     own = {name for test in _tests(call) for name in _parts_of_self(test)}
     texts = [project.data(path) for path in near] if own else []
     return any(_only_false(call, name) and not any(name.encode() in text for text in texts) for name in own)
 
 
-def is_never_named(project: Project, call: nodes.Call) -> bool:
+def _is_never_named(project: Project, call: nodes.Call) -> bool:
     """Whether a call is under ``getattr(config, "checkpointing", False)``, and the project does not mention that switch
     otherwise."""
     names = {name for test in _tests(call) if (name := _default_off(test))}
@@ -205,7 +205,6 @@ __all__ = [
     "enables_reentrant",
     "has_old_transformers",
     "is_left_off",
-    "is_never_named",
     "is_reentrant",
     "may_enable_reentrant",
     "reentrant_calls",

@@ -9,7 +9,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from astroid import nodes
@@ -63,11 +63,6 @@ class Slot(NamedTuple):
     def at(self, index: str) -> Slot:
         """The place of one of its elements."""
         return Slot(self.kind, self.scope, self.name, index)
-
-
-def subject_of(slots: Iterable[Slot]) -> str:
-    """Slots as the subject of a claim."""
-    return ";".join("|".join((slot.kind, slot.scope, slot.name, slot.index)) for slot in slots)
 
 
 def slots_of(node: nodes.NodeNG) -> list[Slot]:

@@ -17,8 +17,7 @@ _FILES = (
     "checkpoint_saving",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
-    "fused", "launch", "linter", "recomputation",
-    "rank_divergence", "schedule", "segments",
+    "launch", "linter", "schedule",
 )
 
 

@@ -9,28 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from ldlm_lint.shapes.calls import (
-    may_checkpoint,
-    may_leave_implementation,
-)
 from ldlm_lint.shapes.checkpoints import may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
-from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
-from ldlm_lint.shapes.steps import may_keep_graph, may_skip
+from ldlm_lint.shapes.steps import may_keep_graph
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
-    "checkpoint-keyword-only-callee": may_checkpoint,
-    "checkpoint-without-use-reentrant": may_leave_implementation,
-    "fused-conflict": may_fuse,
-    "fused-fallback-ineffective": may_fuse,
-    "fused-lost-on-resume": may_fuse,
     "loss-graph-accumulation": may_keep_graph,
-    "rank-local-skip": may_skip,
-    "reentrant-checkpoint-misuse": may_checkpoint,
-    "whole-model-checkpoint": may_checkpoint,
 }
 
 

@@ -45,7 +45,6 @@ class Outline:
         self._with: list[Owner] = []
         self._assigned: dict[str, bool] = {}
         self._texts: dict[ast.AST, bytes] = {}
-        self._own_texts: dict[Owner, bytes] = {}
         self._own: dict[Owner, Kinds] = {}
         self._collect()
 
@@ -182,12 +181,6 @@ class Outline:
             self._texts[node] = b"".join(self.lines[first_line(node) - 1 : node.end_lineno])
         return self._texts[node]
 
-    def own_text(self, owner: Owner) -> bytes:
-        """The lines of a function without those of the functions inside it."""
-        if owner not in self._own_texts:
-            self._own_texts[owner] = self._lines_of(owner)
-        return self._own_texts[owner]
-
     @cached_property
     def places(self) -> Places[Owner]:
         """The places of the words of the file."""
@@ -222,16 +215,6 @@ class Outline:
     def calls(self, owner: Owner) -> list[ast.Call]:
         """The calls among a function's own nodes."""
         return self.own(owner, ast.Call)
-
-    def _lines_of(self, owner: Owner) -> bytes:
-        start, end = (1, len(self.lines)) if isinstance(owner.node, ast.Module) else _lines(owner.node)
-        # An inner definition is not a module.
-        spans = sorted(_lines(one.node) for one in owner.inner)  # type: ignore[arg-type]
-        parts = []
-        for first, last in spans:
-            parts += self.lines[start - 1 : first - 1]
-            start = max(start, last + 1)
-        return b"".join([*parts, *self.lines[start - 1 : end]])
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

@@ -35,10 +35,8 @@ _OUTSIDE_TESTS = _each("stands-outside-tests")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
-    "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "loss-graph-accumulation": _OUTSIDE_TESTS,
-    "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }

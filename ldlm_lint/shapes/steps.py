@@ -1,112 +1,19 @@
-"""Conditions of findings in a training step: a test or handler that leaves it, or a loss that is kept beyond it."""
+"""Conditions of findings in a training step: a loss that is kept beyond it."""
 
 from __future__ import annotations
 
 import ast
-import re
-from bisect import bisect_right
 from collections.abc import Iterator
 
-from ldlm_lint.patterns import lazily
-from ldlm_lint.shapes.losses import speaks_of_loss
 from ldlm_lint.shapes.outline import Outline, dotted, last_name, targets_of
-from ldlm_lint.shapes.owners import FUNCTIONS, Owner
-from ldlm_lint.shapes.walks import nodes_below
+from ldlm_lint.shapes.owners import Owner
 
-_BACKWARD = frozenset({"backward", "manual_backward", "backward_step"})
 _DIFFERENTIATES = ("backward", "manual_backward")
-_SCALER = lazily(r"scaler$", re.I)
-_STEP_WORDS = ("backward", "caler", "CALER")
-_NOT_FINITE = lazily(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
-_FINITE_WORDS = ("nan", "inf", "finite")
-_LEAVES = (ast.Continue, ast.Break, ast.Return)
 _SUMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _KEEPING = frozenset({"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"})
 _METHODS = frozenset({"append", "extend", "update", "add", "push", "record", "log"})
 _PASS_WORDS = ("backward", "scale_loss")
 _HOOK = "training_step"
-
-
-def may_skip(outline: Outline) -> bool:
-    """Whether a test of a loss, or a handler, may leave a training step before or instead of its backward pass."""
-    helped = any(map(_asks_if_finite, outline.places.near(_FINITE_WORDS, parts=True)))
-    steps = outline.places.lines_with(_STEP_WORDS, parts=True)
-    for owner in outline.owners:
-        lightning = owner.name == "training_step"
-        if not (lightning or outline.holds_line(owner.node, steps)):
-            continue
-        last = _last_step(owner, steps)
-        for one in outline.places.statements(owner):
-            if isinstance(one, ast.Try) and one.lineno <= last and _may_go_on(one):
-                return True
-            if isinstance(one, ast.If) and _may_leave(one, last, lightning) and _may_ask(outline, one.test, helped):
-                return True
-    return False
-
-
-def _may_go_on(node: ast.Try) -> bool:
-    """Whether a handler may continue after a backward pass, or leave before one."""
-    leaves = (isinstance(inner, _LEAVES) for handler in node.handlers for inner in nodes_below(handler))
-    return bool(node.handlers) and (any(map(_runs_backward, node.body)) or any(leaves))
-
-
-def _last_step(owner: Owner, steps: list[int]) -> int:
-    """The last of the lines with a word of a step that is one of a function; 0 if there is none."""
-    node = owner.node
-    if not isinstance(node, FUNCTIONS):
-        return steps[-1] if steps else 0
-    at = bisect_right(steps, node.end_lineno or 0) - 1
-    return steps[at] if at >= 0 and steps[at] >= node.lineno else 0
-
-
-def _asks_if_finite(place: tuple[Owner, list[ast.AST]]) -> bool:
-    owner, nodes = place
-    return isinstance(owner.node, FUNCTIONS) and any(
-        isinstance(one, ast.Call) and _NOT_FINITE.search(last_name(one.func)) for one in nodes
-    )
-
-
-def _may_leave(node: ast.If, last: int, lightning: bool) -> bool:
-    """Whether a branch leaves a step with a later backward pass, or only the branch runs one."""
-    if isinstance(node.body[-1], _LEAVES):
-        return lightning or last >= (node.end_lineno or 1)
-    return last >= node.lineno and any(map(_runs_backward, node.body))
-
-
-def _runs_backward(statement: ast.stmt) -> bool:
-    calls = (one for one in nodes_below(statement) if isinstance(one, ast.Call))
-    return any(last_name(one.func) in _BACKWARD or _SCALER.search(last_name(one.func)) for one in calls)
-
-
-def _may_ask(outline: Outline, test: ast.expr, helped: bool) -> bool:
-    """Whether a test may check if a loss is finite or too large, directly or through a flag."""
-    waiting, seen = [test], set()
-    while waiting:
-        for one in nodes_below(waiting.pop()):
-            if isinstance(one, ast.Call):
-                if _NOT_FINITE.search(last_name(one.func)) or (helped and (one.args or isinstance(one.func, ast.Attribute))):
-                    return True
-            elif isinstance(one, ast.Compare):
-                if _may_compare(outline, one):
-                    return True
-            elif isinstance(one, ast.Name) and one.id not in seen:
-                seen.add(one.id)
-                values = outline.bound.get(one.id, ())
-                if any(map(_is_true, values)):
-                    return True
-                waiting += values
-    return False
-
-
-def _may_compare(outline: Outline, test: ast.Compare) -> bool:
-    """``loss > limit`` and ``loss != loss``."""
-    if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.NotEq, ast.Gt, ast.GtE)):
-        return False
-    return speaks_of_loss(outline, [test.left])
-
-
-def _is_true(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is True
 
 
 def may_keep_graph(outline: Outline) -> bool:
@@ -203,4 +110,4 @@ def _differentiated(outline: Outline, helpers: set[str]) -> Iterator[str]:
             yield from (_key(part) for target in targets_of(assignment) for part in getattr(target, "elts", [target]))
 
 
-__all__ = ["may_keep_graph", "may_skip"]
+__all__ = ["may_keep_graph"]

@@ -9,10 +9,8 @@ _OUTSIDE_TESTS = frozenset(
     {
         "cache-emptied-in-training-loop",
         "checkpoint-saved-by-every-rank",
-        "checkpoint-without-use-reentrant",
         "device-synchronized-in-training-loop",
         "host-sync-in-training-loop",
-        "rank-local-skip",
         "scheduler-before-optimizer",
         "scheduler-per-micro-batch",
     }

@@ -8,6 +8,17 @@ from ldlm_lint import tables
 from ldlm_lint.model import Interface
 from ldlm_lint.requirements import TorchRange
 
+
+def _interfaces_of(*names: str) -> dict[str, str]:
+    return {f"torch.optim.{module}{name}": name for name in names for module in ("", f"{name.lower()}.")}
+
+
+WITH_FUSED = _interfaces_of("Adagrad", "Adam", "AdamW", "SGD")
+"""The constructors that have the argument in some torch, with the names of their classes."""
+WITHOUT_FUSED = _interfaces_of("ASGD", "Adadelta", "Adafactor", "Adamax", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop", "SparseAdam")
+"""Those without it, as of torch 2.13; scripts that read the installed wheel find the same."""
+CHECKED_IN_STEP = (2, 5)
+"""Since this torch devices and types are checked in the first step, no longer in the constructor."""
 PASS_FUSED = "pass `fused=True`"
 # The oldest torch that is supported, and the first one whose fused kernels take parameters on a CPU.
 _SUPPORTED, _ON_CPU = (2, 0), (2, 4)

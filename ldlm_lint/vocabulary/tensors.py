@@ -7,6 +7,8 @@ annotated results there tell those that give something of Python.
 
 from __future__ import annotations
 
+from ldlm_lint.patterns import lazily
+
 HOST_ATTRIBUTES = frozenset(
     "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn grad_dtype is_cpu is_meta "
     "is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse_csr is_vulkan is_xpu output_nr retains_grad".split()
@@ -156,6 +158,12 @@ HOST_BUILTINS = frozenset(
     "input vars dir bytes ascii".split()
 )
 """Builtin functions that give something of Python."""
+LEARNS_NOTHING = lazily(
+    r"^([A-Z]{1,2}[a-z]?|[bchwtnd])\d?$"
+    r"|(?i:(^|_)(masks?|ids?|idx|index|indices|lens?|lengths?|pos|positions?|shapes?|size|num|dim|(time)?steps?|height|width|hw|heads?|scale|seed|mode|flag)\d?$)"
+)
+"""How inputs are called that require no gradient in any model: masks, indices and sizes, ``H`` and ``w`` among them; where
+only a parameter of a model's ``forward`` is known, nothing but its name is."""
 
 
 def is_method_of_tensor(name: str) -> bool:

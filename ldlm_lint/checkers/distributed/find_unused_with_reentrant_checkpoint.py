@@ -13,9 +13,9 @@ from ldlm_lint.autofix.written import entry_of, keyword_of, written_argument
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Edit, Finding, Fix, Reference, Related, Rule
-from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.vocabulary.modules import OWN_KEYWORDS
+from ldlm_lint.vocabulary.segments import FLAG, NON_REENTRANT
 from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, SEARCHING_STRATEGY, TAKE_STRATEGY
 from ldlm_lint.wording import located, quoted
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.removal import removal
 from ldlm_lint.autofix.written import written_argument
-from ldlm_lint.concepts.lightning_rhythm import TRAINERS
+from ldlm_lint.concepts.lightning_trainers import TRAINERS
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Fix, Frequency, Probe, Reference, Rule
 

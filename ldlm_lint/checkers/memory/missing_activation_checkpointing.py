@@ -28,8 +28,8 @@ from ldlm_lint.model import (
     Rule,
 )
 from ldlm_lint.rules.measured import H100
-from ldlm_lint.rules.segments import FLAG
 from ldlm_lint.vocabulary.blocks import PART
+from ldlm_lint.vocabulary.segments import FLAG
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.project_code import ProjectCode

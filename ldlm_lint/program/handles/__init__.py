@@ -9,8 +9,9 @@ from ldlm_lint.program.handles.calls import Alternative, Argument, Call, Filled,
 from ldlm_lint.program.handles.expressions import Expr, expression
 from ldlm_lint.program.handles.functions import Class, Function, class_at, leading_to
 from ldlm_lint.program.handles.places import Guard, Loop, Try, event_of, guards_at, loops_at, spot_at
+from ldlm_lint.program.handles.signatures import Signature
 
 __all__ = [
-    "Alternative", "Argument", "Call", "Class", "Expr", "Filled", "Function", "Guard", "Handle", "Loop", "Option", "Passed", "Try",
+    "Alternative", "Argument", "Call", "Class", "Expr", "Filled", "Function", "Guard", "Handle", "Loop", "Option", "Passed", "Signature", "Try",
     "class_at", "event_of", "expression", "guards_at", "leading_to", "loops_at", "spot_at", "with_cases",
 ]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.code.table import Node, line_of
 from ldlm_lint.program import handles
-from ldlm_lint.program.atoms import DEVICE, FALSE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, TENSOR, TRUE
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.atoms import DEVICE, FALSE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, NONE, TENSOR, TRUE
+from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.handles.base import Handle
 from ldlm_lint.program.identity import Identity, identity_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.handles.calls import Alternative, Call, Filled, Option, Passed
     from ldlm_lint.program.handles.functions import Class, Function
     from ldlm_lint.program.handles.places import Guard, Loop
+    from ldlm_lint.program.handles.signatures import Signature
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.origins import Origin
     from ldlm_lint.program.value_uses import Use
@@ -205,6 +206,23 @@ class Expr(Handle):
         """The functions of the project that a call of it would go to."""
         program = self.code.program
         return [handles.Function(self.code, one) for one, _ in program.targets(program.get(self.key), None)[0]]
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """How the functions of the project take arguments that a call of it may go to; empty if it may go to others, or if a
+        decorator may change them."""
+        program, of = self.code.program, self.code.program.atoms.of
+        if not self.is_known_whole:
+            return []
+        found: list[Signature] = []
+        for one in self.value - {NONE}:
+            is_callable = one >= FIRST and of[one][0] in ("f", "b", "i", "self")
+            goes_to = program.targets(frozenset([one]), None)[0] if is_callable else {}
+            signatures = [handles.Signature(handles.Function(self.code, function), abs(how) == BOUND) for function, how in goes_to]
+            if not signatures or not all(signature.function.keeps_signature for signature in signatures):
+                return []
+            found += signatures
+        return sorted(found, key=lambda one: one.function.key)
 
     @property
     def users(self) -> list[Expr]:

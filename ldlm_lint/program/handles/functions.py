@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ldlm_lint.program.handles.places import Loop, Try
     from ldlm_lint.program.modules import Module
 
+_TRANSPARENT = frozenset({"no_grad", "enable_grad", "staticmethod", "classmethod", "override", "autocast", "typechecked", "jaxtyped", "final", "compile"})
+"""Decorators of Python, torch, typing, typeguard and jaxtyping that do not change the parameters of a function."""
 
 
 class Function(Handle):
@@ -84,6 +86,12 @@ class Function(Handle):
         return list(self.module.scopes[self.key & MASK].params)
 
     @property
+    def positional_names(self) -> list[str]:
+        """The names of those that may be given by position."""
+        scope = self.module.scopes[self.key & MASK]
+        return list(scope.params[: scope.positional])
+
+    @property
     def annotations(self) -> Mapping[str, str]:
         """The types that are written for its parameters."""
         return self.module.scopes[self.key & MASK].annotations
@@ -103,6 +111,12 @@ class Function(Handle):
     def decorators(self) -> list[Expr]:
         """Its decorators, as written from top to bottom."""
         return [handles.expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].decorators]
+
+    @property
+    def keeps_signature(self) -> bool:
+        """Whether its decorators are known to leave its parameters as they are."""
+        named = [one.callee if isinstance(one, handles.Call) else one for one in self.decorators]
+        return all(one.last_name in _TRANSPARENT and not one.targets_if_called for one in named)
 
     @property
     def calls(self) -> list[Call]:
@@ -189,7 +203,12 @@ class Function(Handle):
     @property
     def takes_any(self) -> bool:
         """Whether it has ``*args`` or ``**kwargs``."""
-        return self.takes_any_keyword or bool(self.module.scopes[self.key & MASK].vararg)
+        return self.takes_any_keyword or self.takes_any_positional
+
+    @property
+    def takes_any_positional(self) -> bool:
+        """Whether it has ``*args``."""
+        return bool(self.module.scopes[self.key & MASK].vararg)
 
     @property
     def takes_any_keyword(self) -> bool:

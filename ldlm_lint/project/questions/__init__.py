@@ -28,7 +28,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
-    "recomputation": ("checkpoint-is-recorded",),
     "interpreter": ("may-need-newer-python",),
     "autograd": ("is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
@@ -38,12 +37,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "timeout-may-be-lowered"),
-    "segments": (
-        *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "checkpoint-may-run"),
-        "class-is-built-once",
-        *("lightning-uses-several-devices", "nothing-is-reduced"),
-    ),
-    "gradient_scaling": ("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
     "precision": (
         *("convolves-one-size", "runs-full-precision-training"),
         *("runs-in-training",),

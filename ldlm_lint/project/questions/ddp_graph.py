@@ -22,8 +22,8 @@ from ldlm_lint.project.reentrant import (
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.slots import Slot
-from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.vocabulary.segments import FLAG, NON_REENTRANT
 from ldlm_lint.vocabulary.wrappers import DDP
 from ldlm_lint.wording import located
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import (
@@ -40,6 +40,20 @@ _COMPARED_PLAINLY = frozenset({str, bool, type(None)})
 _THERE = frozenset([DEVICE, IF_TENSOR])
 
 
+class _Called(NamedTuple):
+    """The parts of what is called: what the project defines or makes, and the dotted names of other packages' functions and
+    objects."""
+
+    own: Value
+    outside: tuple[str, ...]
+    objects: tuple[str, ...]
+
+    @property
+    def is_of_project(self) -> bool:
+        """Whether the project defines or makes some of it."""
+        return bool(self.own)
+
+
 class Expressions(Parameters):
     """The values of rows."""
 
@@ -49,6 +63,7 @@ class Expressions(Parameters):
         self._uses = {}
         self._counters = {}
         self._last_bound = {}
+        self._told_apart: dict[Value, _Called] = {}
         self.hooks = {}
 
     def compute(self, key: Any) -> Value:
@@ -282,7 +297,7 @@ class Expressions(Parameters):
             # These methods of a model return the model itself, too.
             is_plain = function[2] in PLAIN_METHODS and function[2] not in MODULE_METHODS
             return value if is_plain else value | self.later(key, receiver)
-        if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
+        if self._called(functions).is_of_project and self.atoms.opaque.isdisjoint(functions):
             return value
         return value | self.later(key, functions)
 
@@ -300,27 +315,33 @@ class Expressions(Parameters):
             there = WHERE_TENSOR
         return there | self.later(key, together)
 
-    def _is_of_project(self, functions: Value) -> bool:
-        return any(one >= FIRST and self.atoms.of[one][0] not in ("x", "o") for one in functions)
+    def _called(self, functions: Value) -> _Called:
+        """What is called, told apart by kind: there are few different values."""
+        known = self._told_apart.get(functions)
+        if known is None:
+            own = frozenset(one for one in functions if one >= FIRST and self.atoms.of[one][0] not in ("x", "o"))
+            outside, objects = (tuple(str(fields[1]) for fields in self.atoms.kinds(functions, kind)) for kind in ("x", "o"))
+            known = self._told_apart[functions] = _Called(own, outside, objects)
+        return known
 
     def _given_by_functions(self, functions: Value, is_method: bool, given: Given) -> Value:
-        own = frozenset(one for one in functions if one >= FIRST and self.atoms.of[one][0] not in ("x", "o"))
+        own, outside, objects = self._called(functions)
         call = None if own and self.calls_decorated(given.module, given.row[1]) else given.call
         value = self.callvalue(own, call, None, lambda: given.args) if own else NOTHING
         homes = functions & HOMES
         if homes and not is_method:
             # A model from outside.
             value |= ON_DEVICE if DEVICE in homes else homes
-        for fields in self.atoms.kinds(functions, "x"):
-            value |= self.outside(fields[1], given)
-        for fields in self.atoms.kinds(functions, "o"):
-            if fields[1].startswith("torch.") or any(self.tensor_part(one) for one in given.every):
+        for name in outside:
+            value |= self.outside(name, given)
+        for name in objects:
+            if name.startswith("torch.") or any(self.tensor_part(one) for one in given.every):
                 value |= self.tensor_of(given.every)
             else:
                 # ``self.blocks(tokens=(text, image))``
                 inner = [self.elements(one) for one in given.every if self.is_container(one)]
                 value |= self.tensor_of(inner) if any(one & HOMES for one in inner) else NOTHING
-        if functions and not own and not self.atoms.kinds(functions, "x"):
+        if functions and not own and not outside:
             self.called_by_others(given)
         return value
 

@@ -127,6 +127,13 @@ class Solver(ABC):
 
     def ask(self, key: Key) -> Value:
         """The value of a key at the fixed point; for callers outside the solver."""
+        if self._is_settled and self._given is None and key.__class__ is int and key >= 0 and not self.is_symbolic:
+            # What was computed does not grow any more.
+            known = self.values.get(~key)
+            if known is None and (symbolic := self.values.get(key)) is not None and self._symbolic.isdisjoint(symbolic):
+                known = symbolic
+            if known is not None and not self._pending:
+                return known
         value = self.get(key)
         if self._pending:
             self.solve()

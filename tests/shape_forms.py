@@ -75,21 +75,6 @@ FOUND = {
         "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
         "        optimizer.step()\n",
     ),
-    "graph: an element of a list": (
-        "loss-graph-accumulation",
-        "def fit(model, data):\n    losses = {'a': []}\n    for x in data:\n        out = model(x)\n        out.backward()\n"
-        "        losses['a'].append(out)\n",
-    ),
-    "graph: by a helper of the file": (
-        "loss-graph-accumulation",
-        "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss\n"
-        "def fit(model, data):\n    total = 0\n    for x in data:\n        total += step(model, x)\n    return total\n",
-    ),
-    "graph: an attribute, without a loop": (
-        "loss-graph-accumulation",
-        "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
-        "        self.total = self.out.mean() + self.total\n",
-    ),
 }
 
 # A condition that let everything pass would cost time and spare none.
@@ -119,10 +104,6 @@ SPARED = {
     "schedule: a sampler's step": (
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
-    ),
-    "graph: a number": (
-        "loss-graph-accumulation",
-        "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
     ),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",

@@ -42,8 +42,9 @@ def levels(root: Path, collect: str, use: str, imports: str = TORCH) -> list[App
     "use, expected",
     [
         ('print(f"{total / len(loader):.4f}")', SAFE),
-        ('print("{:.4f}".format(total))', SAFE),
-        ('print("%.3f of %d" % (total / 2, 3))', SAFE),
+        # What a template of another form asks for is not followed.
+        ('print("{:.4f}".format(total))', UNSAFE),
+        ('print("%.3f of %d" % (total / 2, 3))', UNSAFE),
         ("print(total.item(), float(total), int(total))", SAFE),
         ("average = total / len(loader)\n    return average.item()", SAFE),
         ("best = 3\n    if total < best:\n        best = total\n    return float(best)", SAFE),

@@ -38,7 +38,7 @@ _ASK_OF_FLOW = frozenset({
 # Questions that use slow parts of the data flow; others rarely use them.
 _ASK_OF_PARTS = {
     **dict.fromkeys(("every-node-saves", "every-rank-saves"), GUARDS),
-    **dict.fromkeys(("evaluation-records-gradients", "meter-keeps-graphs"), GRADIENTS),
+    "evaluation-records-gradients": GRADIENTS,
 }
 # Placeholders of cookiecutter: the file is not Python yet, which its author knows.
 _TEMPLATE = lazily(r"\{\{.*\}\}")

@@ -62,6 +62,7 @@ _FILES: tuple[str, ...] = (
     "memory.evaluation_with_gradients",
     "memory.graph_retained_on_backward",
     "memory.host_sync_in_training_loop",
+    "memory.loss_graph_accumulation",
     "memory.missing_activation_checkpointing",
     "memory.reentrant_checkpoint_misuse",
     "memory.requires_grad_toggled_per_step",

@@ -276,7 +276,7 @@ class Expressions(Names):
         for one in node.values:
             if isinstance(one, ast.FormattedValue):
                 part = self.value(one.value)
-                self.note("format", part, place_of(one.value))
+                self.note("format", part, place_of(one.value), one.format_spec is not None and one.conversion < 0)
                 is_plain &= one.conversion < 0
                 if one.format_spec is not None:
                     is_plain = False

@@ -121,9 +121,9 @@ def loops_above(loops: Sequence[Loop], loop: int) -> Iterator[int]:
 Event = tuple[str, int, int, int, int, Any]
 """Something that happens to a value: kind, node, loop, guard, place, and what the kind needs besides.
 
-``test``: its truth is asked for; ``format``; ``item``: ``x[key]`` is read; ``store``: ``x[key] = v`` (the ``upd`` row); ``add``: ``x += v``
-(besides: the added value); ``bind`` (the name); ``write`` (the name of the attribute that is set, see `Scope.writes`); ``return``;
-``yield``; ``raise``; ``delete`` (the name, if it is one).
+``test``: its truth is asked for; ``format`` (besides: whether a format specification asks for it); ``item``: ``x[key]`` is read;
+``store``: ``x[key] = v`` (the ``upd`` row); ``add``: ``x += v`` (besides: the added value); ``bind`` (the name); ``write`` (the name
+of the attribute that is set, see `Scope.writes`); ``return``; ``yield``; ``raise``; ``delete`` (the name, if it is one).
 """
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Expr, Function, leading_to
-from ldlm_lint.program.value_uses import How
+from ldlm_lint.program.value_uses import How, Use
 from ldlm_lint.vocabulary.losses import (
     ABOUT,
     CALLED_AS_LOSS,
@@ -163,25 +163,43 @@ class Losses(Concept):
     def may_run_backward(self, value: Expr) -> bool:
         """Whether a backward pass runs a value or what is made of it; what is given to callers that are not known, or kept
         on an object as a loss, may be run by others."""
-        backward = set(self.run_backward)
+        return self._is_run(value, by_others=True)
+
+    def is_run_backward(self, value: Expr) -> bool:
+        """Whether code that the program shows differentiates a value or what is made of it."""
+        return self._is_run(value, by_others=False)
+
+    def _is_run(self, value: Expr, *, by_others: bool) -> bool:
+        backward = self._every
         todo, seen = [value], {value}
         while todo:
             one = todo.pop()
             if one in backward:
                 return True
             for use in one.uses():
-                if use.how is How.SET and is_loss_name(use.name):
+                if by_others and use.how is How.SET and is_loss_name(use.name):
                     return True
-                if use.how is How.RETURNED and (use.function is None or not use.function.callers or use.function.has_unknown_callers):
+                if by_others and use.how is How.RETURNED and (use.function is None or not use.function.callers or use.function.has_unknown_callers):
                     return True
-                if isinstance(use.by, Call) and "backward" in use.by.callee.last_name and one in use.by.operands[1:]:
+                name = use.by.callee.last_name if isinstance(use.by, Call) and one in use.by.operands[1:] else ""
+                if "backward" in name or (name in DIFFERENTIATES and not by_others):
                     return True
                 after = use.function.callers if use.how is How.RETURNED and use.function is not None else _made_with(one, use.by)
-                for other in after:
+                for other in after if by_others or use.how is not How.SET else self._readings(use):
                     if other not in seen:
                         seen.add(other)
                         todo.append(other)
         return False
+
+    @cached_property
+    def _every(self) -> frozenset[Expr]:
+        return frozenset(self.run_backward)
+
+    def _readings(self, use: Use) -> Iterator[Expr]:
+        """Where the methods of a class read the attribute of their object that gets a value."""
+        function = use.function
+        if function is not None and function.owner is not None:
+            yield from (one for one in self.code.reads_in(function.module, use.name) if one.owner_of_self == function.owner)
 
 
 def _is_read(value: Expr) -> bool:

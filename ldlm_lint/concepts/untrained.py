@@ -37,9 +37,14 @@ class Untrained(Concept):
 
     def records_nothing(self, call: Call) -> bool:
         """Whether a decorator, or a context around a call, turns gradients off."""
-        if any(one.kind == "with" and _turns_off(one.test) for one in call.guards):
+        return self.records_nothing_at(call.spot)
+
+    @staticmethod
+    def records_nothing_at(spot: Spot) -> bool:
+        """The same for any place."""
+        if any(one.kind == "with" and _turns_off(one.test) for one in spot.guards):
             return True
-        return any(_turns_off(one) or _may_turn_off(one) for function in call.function.around for one in function.decorators)
+        return any(_turns_off(one) or _may_turn_off(one) for function in spot.function.around for one in function.decorators)
 
     def is_run_unrecorded(self, call: Call) -> bool:
         """Whether the object created by a call is stored on an object whose class runs it only without recording

@@ -84,6 +84,11 @@ class Event(NamedTuple):
     """What ``x += added`` adds."""
 
     @property
+    def is_specified(self) -> bool:
+        """Whether a format specification asks for it: a tensor then gives its number, not its text."""
+        return self.kind == "format" and bool(self.name)
+
+    @property
     def span(self) -> Span:
         """From where it happens to the end of the expression that begins there."""
         return self.expr.code.span(self.expr.module, self.spot.place, 0)

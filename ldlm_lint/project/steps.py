@@ -35,7 +35,7 @@ _ONCE = lazily(
     rb"\bif\b.*(step|epoch|iter\w*)\s*==|\bif[ \t]+not[ \t]+[\w.]*(?:\b|_)(?:loaded|built|inited|initiali[sz]ed)\b", re.I
 )
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
-# The text of a loop whose iterations step different optimizers; see `ldlm_lint.python.optimizer_loops`.
+# The text of a loop whose iterations step different optimizers.
 _OVER_OPTIMIZERS = lazily(rb"\bfor\b[^:]*?\b(?:\w*optim(?:izer)?|opt)\b[^:]*?\bin\b", re.I)
 _WRAPS = Trait(
     lazily(

@@ -14,7 +14,7 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, last_name
-from ldlm_lint.python.places import by_function, function_of, position_of, scope_name
+from ldlm_lint.python.places import by_function, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.python.warm_ups import is_warm_up
@@ -42,7 +42,6 @@ _BY_INPUT = lazily(
     r"attack|adversar|perturb|saliency|grad_?cam|attribution|captum|langevin|(^|_)(pgd|fgsm|mcmc|hmc)(_|$)", re.I
 )
 _PARTS = {"get_encoder", "get_decoder", "get_base_model"}
-_KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"}
 
 
 class FunctionGradients(NamedTuple):
@@ -50,7 +49,7 @@ class FunctionGradients(NamedTuple):
 
     ``held``: a decorator or a statement of it turns them off, or may; ``differentiates``: it computes some; ``runs``:
     the parameters and attributes of ``self`` that it calls while they are recorded; ``evaluates``: the lines of its
-    ``.eval()`` calls; ``accumulates``: the parameters that it adds to an attribute, or collects there, unchanged.
+    ``.eval()`` calls.
     """
 
     scope: str
@@ -58,7 +57,6 @@ class FunctionGradients(NamedTuple):
     differentiates: bool
     runs: tuple[str, ...]
     evaluates: tuple[int, ...]
-    accumulates: tuple[str, ...]
 
 
 class GradientFacts(NamedTuple):
@@ -109,7 +107,6 @@ def _facts_of(owner: nodes.NodeNG, inner: list[nodes.NodeNG], unrecorded: frozen
         differentiates=any(computes_gradients(one) for one in inner),
         runs=tuple(sorted(set(_run(calls, parameters, unrecorded)))),
         evaluates=tuple(call.lineno or 0 for call in calls if mode_of(call) is False),
-        accumulates=tuple(sorted(set(_accumulated(inner, parameters)))),
     )
 
 
@@ -288,52 +285,6 @@ def dotted(node: nodes.NodeNG) -> str:
     if not isinstance(node, (nodes.Name, nodes.AssignName)):
         return ""
     return ".".join([node.name, *reversed(parts)])
-
-
-def _accumulated(inner: list[nodes.NodeNG], parameters: set[str]) -> Iterator[str]:
-    for node in inner:
-        if isinstance(node, nodes.AugAssign) and node.op == "+=" and isinstance(node.target, nodes.AssignAttr):
-            value: nodes.NodeNG = node.value
-        elif isinstance(node, nodes.Call) and last_name(node.func) == "append" and _of_attribute(node) and node.args:
-            value = node.args[0]
-        else:
-            continue
-        yield from (one for one in kept_names(value) if one in parameters and not _rebound(node, one))
-
-
-def _of_attribute(call: nodes.Call) -> bool:
-    return isinstance(call.func, nodes.Attribute) and isinstance(call.func.expr, nodes.Attribute)
-
-
-def _rebound(node: nodes.NodeNG, name: str) -> bool:
-    """Whether the function of a node assigns a parameter again, such as ``value = value.item()``."""
-    return any(isinstance(one, nodes.AssignName) for one in function_of(node).locals.get(name, ()) if _assigns(one))
-
-
-def _assigns(binding: nodes.NodeNG) -> bool:
-    return isinstance(binding.parent, (nodes.Assign, nodes.AugAssign, nodes.AnnAssign, nodes.NamedExpr))
-
-
-def kept_names(value: nodes.NodeNG) -> list[str]:
-    """The names whose graph a value holds on to: through arithmetic and reductions, not through ``item()``."""
-    return [text_of(one) for one in kept(value)]
-
-
-def kept(value: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The variables, attributes and elements whose graph a value holds on to."""
-    if isinstance(value, (nodes.Name, nodes.Attribute, nodes.Subscript)):
-        return [value] if not text_of(value).endswith(".data") else []
-    if isinstance(value, nodes.BinOp) and value.op in "+-*/":
-        return [*kept(value.left), *(kept(value.right) if value.op != "/" else ())]
-    if isinstance(value, nodes.UnaryOp):
-        return kept(value.operand)
-    if isinstance(value, (nodes.Tuple, nodes.List)):
-        return [one for part in value.elts for one in kept(part)]
-    if isinstance(value, nodes.Dict):
-        return [one for _, part in value.items for one in kept(part)]
-    if isinstance(value, nodes.Call) and isinstance(value.func, nodes.Attribute) and value.func.attrname in _KEEPING:
-        return kept(value.func.expr)
-    return []
 
 
 def text_of(node: nodes.NodeNG) -> str:

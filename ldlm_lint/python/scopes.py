@@ -46,18 +46,6 @@ def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
     return list(_bound(enclosing(node), node.name)[1])
 
 
-def belongs_inside(node: nodes.NodeNG, function: nodes.NodeNG) -> bool:
-    """Whether the variable at the root of an expression belongs to an inner function, so that the outer one cannot see
-    it."""
-    while not isinstance(node, nodes.Name):
-        inner = getattr(node, "func", None) or getattr(node, "expr", None) or getattr(node, "value", None)
-        if inner is None:
-            return False
-        node = inner
-    scope = scope_of(node)
-    return isinstance(scope, nodes.FunctionDef) and scope is not function and any(one is function for one in scope.node_ancestors())
-
-
 def visible(node: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
     """The possible bindings of a name at a node, by astroid's rules; builtins for their names.
 

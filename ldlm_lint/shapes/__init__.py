@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.shapes.checkpoints import may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.outline import Outline, outline_of
-from ldlm_lint.shapes.steps import may_keep_graph
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
-    "loss-graph-accumulation": may_keep_graph,
 }
 
 

@@ -6,7 +6,6 @@ Walking only the statements takes a fiftieth of the parsing time; expressions ar
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain
@@ -191,14 +190,6 @@ class Outline:
         """The functions with a loop, or a loop keyword in their code."""
         return self.places.looping
 
-    def holds_line(self, node: ast.Module | ast.stmt, lines: list[int]) -> bool:
-        """Whether one of these sorted lines belongs to a statement, including decorators."""
-        if isinstance(node, ast.Module):
-            return bool(lines)
-        first, last = _lines(node)
-        at = bisect_left(lines, first)
-        return at < len(lines) and lines[at] <= last
-
     def own(self, owner: Owner, *kinds: type[ast.AST]) -> list[Any]:
         """The nodes of some classes in a function, but not in the functions inside it, unordered.
 
@@ -251,10 +242,6 @@ def outline_of(module: ast.Module, data: bytes) -> Outline:
 def targets_of(statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
     """The targets of an assignment."""
     return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-
-
-def _lines(node: ast.stmt) -> tuple[int, int]:
-    return first_line(node), node.end_lineno or node.lineno
 
 
 def last_name(node: ast.AST | None) -> str:

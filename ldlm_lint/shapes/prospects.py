@@ -36,7 +36,6 @@ _OUTSIDE_TESTS = _each("stands-outside-tests")
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
-    "loss-graph-accumulation": _OUTSIDE_TESTS,
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }

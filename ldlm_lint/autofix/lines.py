@@ -10,17 +10,6 @@ from ldlm_lint.source import Source
 if TYPE_CHECKING:
     from astroid import nodes
 
-_BLOCKS = ("body", "orelse", "handlers", "finalbody")
-
-
-def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The statements of the block that a statement is in, itself among them."""
-    for name in _BLOCKS:
-        block = getattr(statement.parent, name, None)
-        if isinstance(block, list) and statement in block:
-            return block
-    return [statement]
-
 
 def stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
     """Whether the lines of a statement contain nothing else except a comment."""
@@ -37,15 +26,6 @@ def is_alone(source: Source, span: Span) -> bool:
     return not before.strip() and not after.partition("#")[0].strip()
 
 
-def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:
-    """Insert a line before a statement and the comments that are right above it; None if it does not begin its line."""
-    indent = indent_of(source, statement)
-    if source.lines[statement.lineno - 1].encode()[: statement.col_offset].strip():
-        return None
-    start = source.line_starts[first_of_comments(source, statement) - 1]
-    return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
-
-
 def insert_above(source: Source, number: int, line: str) -> Edit:
     """Insert a line before a line (by its 1-based number) and the comments that are right above it."""
     indent = indent_at(source, number)
@@ -53,24 +33,6 @@ def insert_above(source: Source, number: int, line: str) -> Edit:
         number -= 1
     start = source.line_starts[number - 1]
     return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
-
-
-def first_of_comments(source: Source, statement: nodes.NodeNG) -> int:
-    """The 1-based number of the first of the comment lines right above a statement, that of its own line if there are
-    none."""
-    number, indent = statement.lineno, indent_of(source, statement)
-    while number > 1 and source.lines[number - 2].strip().startswith("#") and indent_at(source, number - 1) == indent:
-        number -= 1
-    return number
-
-
-def insert_behind(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:
-    """Insert a line after a statement; None if it shares its lines with others, or ends the file."""
-    end = statement.end_lineno or statement.lineno
-    if not stands_alone(source, statement) or end >= len(source.line_starts):
-        return None
-    start = source.line_starts[end]
-    return Edit(source.span(start, start), f"{indent_of(source, statement)}{line}{source.newline}")
 
 
 def indent_of(source: Source, statement: nodes.NodeNG) -> str:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 # A group ``checkpoint_saving`` has a module here with its ``CheckpointSavingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "evaluation", "checkpoint_saving"),
-    *("backends", "schedule"),
+    *("distributed_environment", "evaluation", "checkpoint_saving", "schedule"),
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

@@ -78,10 +78,12 @@ _FILES: tuple[str, ...] = (
     "precision.clamped_loss",
     "precision.compile_guarded_by_try",
     "precision.compile_result_dropped",
+    "precision.convolution_autotuner_off",
     "precision.grad_scaler_with_bfloat16",
     "precision.mixed_tf32_apis",
     "precision.mse_on_unit_vectors",
     "precision.nondeterminism_guard_left_on",
+    "precision.tf32_disabled",
     "precision.unfused_attention",
 )
 

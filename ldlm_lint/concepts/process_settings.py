@@ -52,6 +52,13 @@ class ProcessSettings(Concept):
         found = [*self._written(attributes), *self._called(functions)]
         return sorted(found, key=lambda one: (one.module.path, one.spot.place))
 
+    def by_function(self, attributes: Collection[str], functions: Collection[str] = ()) -> list[list[ProcessSetting]]:
+        """The same, those of each function together."""
+        found: dict[Function, list[ProcessSetting]] = {}
+        for one in self.made(attributes, functions):
+            found.setdefault(one.spot.function, []).append(one)
+        return list(found.values())
+
     def _written(self, attributes: Collection[str]) -> Iterator[ProcessSetting]:
         for name in sorted({one.rpartition(".")[2] for one in attributes}):
             for write in self.code.sets_of(name):
@@ -69,6 +76,10 @@ class ProcessSettings(Concept):
         """Whether each run of a training makes a setting: no choice of a user decides about the place, or about the calls
         that lead to it from what trains."""
         return not _is_chosen(spot.guards) and self._is_always_run(spot.function)
+
+    def trains_by(self, call: Call) -> bool:
+        """Whether a call trains: it leads to a training, or lets a framework do it."""
+        return _hands_to_trainer(call) or any(map(self.code[TrainingLoops].are_below, call.targets))
 
     def _is_always_run(self, function: Function) -> bool:
         if function not in self._always:

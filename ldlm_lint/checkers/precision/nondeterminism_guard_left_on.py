@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.assignments import set_to, statement_at
@@ -63,8 +62,7 @@ _REASON = "two runs with the same seed can then differ in the last bits"
 def find(code: ProjectCode) -> Iterator[Finding]:
     """The functions and files that turn deterministic kernels on in each training, and never off."""
     settings = code[ProcessSettings]
-    for _, group in groupby(settings.made({_KERNELS}, {_ALGORITHMS}), key=lambda one: one.spot.function):
-        guards = list(group)
+    for guards in settings.by_function({_KERNELS}, {_ALGORITHMS}):
         always = [one for one in guards if settings.are_always_made(one.spot)]
         if always and all(map(_is_on, guards)) and code[Roles].train_on_cuda(always[0].module):
             yield _finding(code, always)

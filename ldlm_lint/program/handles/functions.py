@@ -38,6 +38,17 @@ class Function(Handle):
         return self.module.scopes[self.key & MASK].name
 
     @property
+    def line(self) -> int:
+        """The line of its ``def``, from 1."""
+        return self.spot.line
+
+    @property
+    def span(self) -> Span:
+        """``def name``, as it is written."""
+        place = self.module.scopes[self.key & MASK].place
+        return self.code.span(self.module, place, place + len(f"def {self.name}".encode()))
+
+    @property
     def owner(self) -> Class | None:
         """The class that it is a method of."""
         owner = self.code.program.owner.get(self.key)

@@ -17,7 +17,7 @@ from ldlm_lint.rules.dated import dated
 _ROOMS: Mapping[str, tuple[str, ...]] = {
     "roles": (
         *("belongs-to-training", "module-hands-on"),
-        *("runs-many-ranks", "stands-outside-tests", "trains-on-cuda"),
+        *("runs-many-ranks", "stands-outside-tests"),
     ),
     "data": (
         *("dataset-works-per-item", "each-rank-has-its-loader", "loader-feeds-training", "loader-is-reiterated"),
@@ -36,10 +36,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "timeout-may-be-lowered"),
-    "precision": (
-        *("convolves-one-size", "runs-full-precision-training"),
-        *("runs-in-training",),
-    ),
     "configuration": (
         *("configuration-key-is-dead", "configured-section-reaches-loader", "configured-value-reaches-call"),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ldlm_lint.model import Finding
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
+from ldlm_lint.project.training import runs_many_ranks
 from ldlm_lint.python.names import published
 
 
@@ -16,10 +16,6 @@ def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> V
 
 def _stands_outside_tests(context: Context, finding: Finding, _subject: str) -> Verdict:
     return Verdict(not context.project.is_test(finding.span.path))
-
-
-def _trains_on_cuda(context: Context, finding: Finding, _subject: str) -> Verdict:
-    return Verdict(trains_on_cuda(context.project, finding.span.path))
 
 
 def _runs_many_ranks(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -42,6 +38,5 @@ QUESTIONS: dict[str, Question] = {
     "module-hands-on": _module_hands_on,
     "belongs-to-training": _belongs_to_training,
     "stands-outside-tests": _stands_outside_tests,
-    "trains-on-cuda": _trains_on_cuda,
     "runs-many-ranks": _runs_many_ranks,
 }

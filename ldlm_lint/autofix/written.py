@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.handles import Expr
     from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.spots import Event
 
 _CONSTANTS = frozenset({"True", "False", "None"})
 UNPACKED = "**"
@@ -172,6 +173,12 @@ def bound_in(source: Source, table: Table, number: int, place: int) -> Part | No
     code = _code_at(source, place)
     tokens = value_bound_by(line_of_tokens(code.text)) if code.begins_target() else ()
     return code.part(table, number, Piece("", 0, tokens[0].start, tokens[-1].end)) if tokens else None
+
+
+def bound_by(event: Event) -> Part | None:
+    """The value that a name is bound to, where an assignment binds it."""
+    expr = event.expr
+    return bound_in(expr.code.source(expr.module), expr.module.table, expr.key & MASK, event.spot.place)
 
 
 def constant_at(code: Codebase, module: Module, place: int, number: int) -> Span | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.handles import Call, Expr, Function, expression
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.of_project import program_of, table_of_file
+from ldlm_lint.program.of_project import program_of, program_of_file, table_of_file
 from ldlm_lint.project.training_files import TrainingFiles
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
@@ -61,7 +61,7 @@ class ProjectCode(Codebase):
             raise OverBudgetError(self._given_up)
         self._given_up = "linking the project and finding its training steps took too long"
         # The assumptions ask it, too.
-        program = self.__dict__["program"] = program_of(self.context.project)
+        program = self.__dict__["program"] = self._linked()
         try:
             # The only concept that adds to the values of a program.
             _ = self[AssumedValues]
@@ -71,6 +71,9 @@ class ProjectCode(Codebase):
         program.stay_settled()
         self._given_up = None
         return program
+
+    def _linked(self) -> Program:
+        return program_of(self.context.project)
 
     @property
     def files(self) -> Files:
@@ -85,6 +88,17 @@ class ProjectCode(Codebase):
     def python_files(self) -> list[str]:
         """The Python files of the project by their paths, also those that take part in no training."""
         return sorted(self.context.project.files)
+
+    def files_with(self, *words: bytes) -> Iterator[tuple[ProjectCode, Module]]:
+        """The linted files that contain one of these words, each with its program: one of its own for a file that takes
+        part in no training."""
+        project = self.context.project
+        for path in self.python_files():
+            if (self.linted is None or path in self.linted) and not project.is_test(path) and any(one in project.data(path) for one in words):
+                code = self if self.module(path) is not None else LoneFile(self.context, path)
+                module = code.module(path)
+                if module is not None:
+                    yield code, module
 
     def table_of(self, path: str) -> Table | None:
         """The table of a Python file of the project; None if it does not parse."""
@@ -216,3 +230,14 @@ class ProjectCode(Codebase):
     ) -> Finding:
         """A finding at a span; its ``claims`` are checked by the other analyses of the project."""
         return Finding(rule.symbol, rule.code, span, tuple(args.items()), confidence, tuple(related), fix, tuple(claims))
+
+
+class LoneFile(ProjectCode):
+    """A file of a project as a program of its own."""
+
+    def __init__(self, context: Context, path: str) -> None:
+        super().__init__(context)
+        self._path = path
+
+    def _linked(self) -> Program:
+        return program_of_file(self.context.project, self._path)

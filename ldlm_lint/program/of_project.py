@@ -38,6 +38,14 @@ def program_of(project: Project) -> Program:
         return linked(_tables(project), configured=ConfiguredTexts(project))
 
 
+def program_of_file(project: Project, path: str) -> Program:
+    """One file of a project as a program of its own; without any module if it does not parse."""
+    known = project.tabled(path)
+    name = path.removeprefix(project.root.rstrip("/") + "/")
+    with _at_our_pace():
+        return linked([Filed(name, *known, False)] if known is not None else [])
+
+
 def _tables(project: Project) -> Iterator[Filed]:
     root = project.root.rstrip("/") + "/"
     for path in sorted(project.files):

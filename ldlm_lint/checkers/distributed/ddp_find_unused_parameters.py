@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import keyword_of, written_argument
-from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
+from ldlm_lint.autofix.written import bound_by, keyword_of, written_argument
 from ldlm_lint.frameworks.sections import SHARDED, Section, in_force
 from ldlm_lint.model import (
     Applicability,
@@ -29,7 +28,7 @@ from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, SEARCHING_STRATEGY, 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.frameworks.sections import Setting
-    from ldlm_lint.program.handles import Argument, Call, Expr
+    from ldlm_lint.program.handles import Argument, Call, Expr, Function
 
 RULE = Rule(
     code="W7226",
@@ -102,8 +101,24 @@ def find(code: ProjectCode) -> Iterator[Finding]:
             written = written_argument(call, "strategy")
             span = written.span if written is not None else strategy.values[0].line_span
             yield _found(code, call, span, _fix(span if written is not None and written.is_constant else None, '"ddp"'))
-    for switch in mm_switches(code):
-        yield code.finding(RULE, switch.span, {}, claims=_OF_MM, fix=_fix(switch.flag, "False"), confidence=RULE.confidence)
+    for own, module in code.files_with(_FLAG.encode()):
+        if code.configurations.is_config(own.path(module)):
+            for span, literal in sorted(_in_configuration(own.functions_in(module)[0])):
+                yield code.finding(RULE, span, {}, claims=_OF_MM, fix=_fix(literal, "False"), confidence=RULE.confidence)
+
+
+def _in_configuration(body: Function) -> Iterator[tuple[Span, Span]]:
+    """A variable that OpenMMLab's runner reads, and ``dict(type="MMDistributedDataParallel", …)``, each with the flag."""
+    for event in body.events:
+        written = bound_by(event) if event.kind == "bind" and event.name == _FLAG else None
+        if written is not None and written.text == "True":
+            yield written.whole, written.span
+    for call in body.calls:
+        given = dict(call.keywords)
+        if call.called_name == "dict" and not call.positional and not call.unpacked and _STATIC not in given and "type" in given:
+            kind, written = given["type"], keyword_of(call, _FLAG)
+            if str(kind.name or kind.constant).endswith("DistributedDataParallel") and written is not None and written.text == "True":
+                yield call.span, written.span
 
 
 def _may_be_static(call: Call) -> bool:

@@ -21,7 +21,7 @@ from ldlm_lint.shell.embedded_paths import script_of
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program import Query
+    from ldlm_lint.checkers.queries import Query
     from ldlm_lint.project.questions import Context
 
 
@@ -32,7 +32,7 @@ def found_by_program(
     by_project = _by_project(files, known, projects)
     if not by_project:
         return
-    from ldlm_lint.checkers.by_program import queries
+    from ldlm_lint.checkers.queries import queries
 
     asked = queries()
     unparsed = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}

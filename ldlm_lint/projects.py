@@ -82,7 +82,7 @@ class Projects:
 
     @cached_property
     def _asks_program(self) -> bool:
-        from ldlm_lint.checkers.by_program import queries
+        from ldlm_lint.checkers.queries import queries
         from ldlm_lint.linting import selected_rules
 
         selected = selected_rules(self._configured.run)

@@ -28,7 +28,7 @@ from snippets import source
 
 from ldlm_lint import engine, register
 from ldlm_lint.checkers import CHECKERS, ROOMS, checkers_of, symbols_of
-from ldlm_lint.checkers.by_program import queries
+from ldlm_lint.checkers.queries import queries
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
 from ldlm_lint.pylint_host import switches
 from ldlm_lint.pylint_host.checkers import EngineChecker, FamilyChecker

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from collected import for_every
 
-from ldlm_lint.checkers.by_program import queries
+from ldlm_lint.checkers.queries import queries
 from ldlm_lint.model import Applicability, Rule, Severity
 from ldlm_lint.pylint_host.messages import message_definitions
 from ldlm_lint.rules import ALL, OPTIONS, by_symbol

@@ -34,7 +34,7 @@ from snapshots import Snapshots, rendered
 from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.checkers import distributed_environment
-from ldlm_lint.checkers.by_program import queries
+from ldlm_lint.checkers.queries import queries
 from ldlm_lint.model import Applicability, Edit, Report, Span
 from ldlm_lint.project.texts import ChangedError
 from ldlm_lint.rules import ALL, by_symbol

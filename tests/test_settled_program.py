@@ -12,7 +12,7 @@ from related_places import context_of
 
 import ldlm_lint
 from ldlm_lint.budget import deep
-from ldlm_lint.checkers.by_program import Query, queries
+from ldlm_lint.checkers.queries import Query, queries
 from ldlm_lint.model import Finding
 from ldlm_lint.program.solver import GrownError, Solver
 from ldlm_lint.rules import ALL

@@ -55,6 +55,11 @@ class Part(NamedTuple):
         """Whether the value is a literal number, text, boolean or None."""
         return bool(self.row[0] == "const") and not self.is_name
 
+    @property
+    def is_formatted(self) -> bool:
+        """Whether the value is an f-string."""
+        return bool(self.row[0] == "fstr")
+
 
 class _Code(NamedTuple):
     """A text and the byte at which it begins in its file."""

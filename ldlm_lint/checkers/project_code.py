@@ -17,6 +17,7 @@ from ldlm_lint.program.handles import Call, Expr, Function, expression
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of, program_of_file, table_of_file
 from ldlm_lint.project.training_files import TrainingFiles
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.tables import compiles_on
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 
 
 _WORD = lazily(rb"[\w-]+")
+STARTING = (b"subprocess", b"os.system", b"os.exec", b"Popen")
+_STARTS = Trait(
+    re.compile(rb"\b(?:subprocess|os\.system|os\.exec|Popen)"),
+    STARTING,
+    code=True,
+    beside=re.compile(rb"torchrun|torch\.distributed\.(?:run|launch)|[\"'](?:accelerate|deepspeed|python)|sys\.executable"),
+)
+"""Code that may start a training."""
 _KEPT = 8
 """Files whose texts are in memory: findings come file by file."""
 
@@ -153,9 +162,9 @@ class ProjectCode(Codebase):
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
         """The files whose Python starts trainings, with each command as a script; the program is linked only if one
         may."""
-        from ldlm_lint.checkers.by_program.python_launches import LAUNCHES, codes_of
+        from ldlm_lint.checkers.python_launches import codes_of
 
-        return tuple(codes_of(self)) if self.context.project.showing(LAUNCHES) else ()
+        return tuple(codes_of(self)) if self.context.project.showing(_STARTS) else ()
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""
@@ -163,7 +172,11 @@ class ProjectCode(Codebase):
 
     def facts(self, module: Module) -> Mapping[str, object]:
         """The options of rules for a module, and the ends of the range of torch that it runs on, see `Config.facts`."""
-        return self.context.facts_of(self.path(module))
+        return self.facts_on(self.path(module))
+
+    def facts_on(self, path: str) -> Mapping[str, object]:
+        """The same for a file."""
+        return self.context.facts_of(path)
 
     def torch_of(self, module: Module) -> TorchRange:
         """The versions of torch that a module runs on."""

@@ -42,6 +42,13 @@ def test_what_torchscript_compiles_is_not_rewritten_safely(tmp_path: Path) -> No
     assert level(tmp_path, code, "2.4") is Applicability.UNSAFE
 
 
+def test_a_file_outside_of_all_trainings_is_a_program_of_its_own(tmp_path: Path) -> None:
+    for number in range(101):
+        (tmp_path / f"module_{number}.py").write_text(f"VALUE = {number}\n")
+    code = "import torch\n\n\ndef run(model, x):\n    with torch.cuda.amp.autocast(dtype=torch.float16):\n        return model(x)\n"
+    assert level(tmp_path, code, "2.4") is Applicability.SAFE
+
+
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("device, dtype", [("cuda", "float16"), ("cpu", "bfloat16")])

@@ -20,14 +20,13 @@ from ldlm_lint.code import Table
 from ldlm_lint.code.table import Node, column_of, line_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, Class, Expr, Function
+from ldlm_lint.program.spots import Event
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
     from ldlm_lint.program.codebase import Codebase
-    from ldlm_lint.program.handles import Expr
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.spots import Event
 
 _CONSTANTS = frozenset({"True", "False", "None"})
 UNPACKED = "**"
@@ -184,6 +183,22 @@ def bound_by(event: Event) -> Part | None:
     """The value that a name is bound to, where an assignment binds it."""
     expr = event.expr
     return bound_in(expr.code.source(expr.module), expr.module.table, expr.key & MASK, event.spot.place)
+
+
+def mention_in(taker: Expr | Function | Class | Event, value: Expr) -> Span | None:
+    """Where an expression, the line of something that happens, a signature or the line of a class names a value that is held by
+    a variable; None if none of these does."""
+    names = {value.name} if value.kind == "free" else {event.name for event in value.events if event.kind == "bind"}
+    if isinstance(taker, Expr):
+        place, tokens = taker.place, (tokens_of(taker.text) or []) if taker.place else []
+    else:
+        spot = taker.spot if isinstance(taker, Event) else (taker if isinstance(taker, Function) else taker.body).spot
+        place = spot.place
+        tokens = line_of_tokens(_code_at(value.code.source(value.module), place).text)
+    here = _code_at(value.code.source(value.module), place)
+    around = zip(["", *(one.text for one in tokens)], tokens, [*(one.text for one in tokens[1:]), ""], strict=False)
+    found = (token for before, token, behind in around if token.text in names and before != "." and behind != "=")
+    return next((here.span(token.start, token.end) for token in found), None)
 
 
 def constant_at(code: Codebase, module: Module, place: int, number: int) -> Span | None:

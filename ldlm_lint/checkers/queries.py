@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding
 
 _READERS = (
-    "by_program.deprecated_amp_api",
     "by_program.environment_variables",
     "python_launches",
     "by_program.scheduler_before_optimizer",

@@ -79,6 +79,7 @@ _FILES: tuple[str, ...] = (
     "precision.compile_guarded_by_try",
     "precision.compile_result_dropped",
     "precision.convolution_autotuner_off",
+    "precision.deprecated_amp_api",
     "precision.grad_scaler_with_bfloat16",
     "precision.mixed_tf32_apis",
     "precision.mse_on_unit_vectors",

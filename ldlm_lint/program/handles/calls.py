@@ -217,18 +217,16 @@ class Call(Expr):
         """Whether it shows its function and arguments itself: an import of another package, nothing unpacked."""
         if any(name is None for name, _ in self.row[3]):
             return False
-        module = self.module
-        row = module.nodes[self.row[1]]
-        while row[0] == "attr":
-            row = module.nodes[row[1]]
-        if row[0] == "free":
-            bound = module.scopes[0].bindings.get(row[2], ())
-            row = module.nodes[bound[0]] if len(bound) == 1 else row
-        if row[0] not in ("imp", "impf"):
-            return False
-        modules = self.code.program.modules
-        full = modules.absolute(module, row[1], row[3] if row[0] == "impf" else row[2])
-        return not full or modules.find(full, module) is None
+        root = self.callee
+        while root.kind == "attr" and root.base is not None:
+            root = root.base
+        bound = self.function.module.scopes[0].bindings.get(root.name, ()) if root.kind == "free" else ()
+        return (self._at(bound[0]) if len(bound) == 1 else root).is_outside_import
+
+    @property
+    def is_decoration(self) -> bool:
+        """Whether it is what a decorator without parentheses does: ``@custom_fwd``."""
+        return any(call == self.key & MASK for call, _, _ in self.module.table.decorations)
 
     @property
     def is_caught(self) -> bool:

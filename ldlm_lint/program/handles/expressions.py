@@ -643,6 +643,27 @@ class Expr(Handle):
         return self.code.ask.is_complete(self.key)
 
     @property
+    def imported(self) -> tuple[str, str]:
+        """The module and the name that it imports, as written; the name is empty for a module, both for all else."""
+        row = self.row
+        return (row[1], row[2] if row[0] == "impf" else "") if row[0] in ("imp", "impf") else ("", "")
+
+    @property
+    def is_outside_import(self) -> bool:
+        """Whether it is an import that names another package, not a module of the project."""
+        row, module = self.row, self.module
+        if row[0] not in ("imp", "impf"):
+            return False
+        modules = self.code.program.modules
+        full = modules.absolute(module, row[1], row[3] if row[0] == "impf" else row[2])
+        return not full or modules.find(full, module) is None
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether it is bound only in an ``except`` clause: the ``try`` is preferred."""
+        return self.code.origins.is_fallback(self.key)
+
+    @property
     def count_of_values(self) -> int:
         """How many different values it may have, those of other packages and of the project together."""
         return len(self.code.program.ask(self.key))

@@ -27,6 +27,16 @@ _TRANSPARENT = frozenset({"no_grad", "enable_grad", "staticmethod", "classmethod
 class Function(Handle):
     """A function, lambda or class body of the project, or what a module runs itself."""
 
+    def visible(self, name: str) -> list[Expr]:
+        """What a name stands for in it: what it binds it to, or the first function around it, or the module, that does."""
+        at, scopes = self.key & MASK, self.module.scopes
+        while at >= 0:
+            bound = scopes[at].bindings.get(name)
+            if bound and (scopes[at].kind != "class" or at == self.key & MASK):
+                return [handles.expression(self.code, self.module.base | one) for one in bound]
+            at = scopes[at].parent
+        return []
+
     @property
     def is_module(self) -> bool:
         """Whether it is the code of a module outside of all functions."""
@@ -387,6 +397,11 @@ class Class(Handle):
     def bases(self) -> list[Class]:
         """The class itself and its bases of the project, nearest first."""
         return [Class(self.code, one) for one in self.code.program.order(self.key)]
+
+    @property
+    def written_bases(self) -> list[Expr]:
+        """Its bases as its statement names them."""
+        return [handles.expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].bases]
 
     @property
     def subclasses(self) -> list[Class]:

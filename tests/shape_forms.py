@@ -65,16 +65,6 @@ FOUND = {
         "checkpoint-saved-by-every-rank",
         "def keep(model, path):\n    model . save_pretrained (path)\n",
     ),
-    "schedule: blanks": (
-        "scheduler-before-optimizer",
-        "import torch\ndef fit(optimizer, scheduler, data):\n    for x in data:\n        x.backward()\n        scheduler . step( )\n"
-        "        optimizer.step()\n    scheduler.step()\n",
-    ),
-    "schedule: a method of a model": (
-        "scheduler-before-optimizer",
-        "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
-        "        optimizer.step()\n",
-    ),
 }
 
 # A condition that let everything pass would cost time and spare none.
@@ -101,10 +91,6 @@ SPARED = {
         "    def tiles(self, z):\n        return [self.decoder(one) for one in z]\n",
     ),
     "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
-    "schedule: a sampler's step": (
-        "scheduler-before-optimizer",
-        "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
-    ),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

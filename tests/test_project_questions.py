@@ -146,7 +146,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "variable-is-read-nowhere-else",
     }
     subjects = {"every-rank-saves": "1:0||"}
-    subjects |= {"schedules-learning-rate": "any|var:main:scheduler"}
+    subjects |= {"schedules-learning-rate": "var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
     # What only says at which level forbids nothing.
     absences |= {"may-need-newer-python"}

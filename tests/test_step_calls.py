@@ -88,7 +88,7 @@ class Trainer:
 
 once(loss, optimizer)
 """
-BACKWARD, SCHEDULES = frozenset({Kind.BACKWARD}), frozenset({Kind.SCHEDULE, Kind.MAY_SCHEDULE})
+BACKWARD, SCHEDULES = frozenset({Kind.BACKWARD}), frozenset({Kind.SCHEDULE})
 
 
 def _names(code: str, *wanted: frozenset[Kind]) -> list[str]:

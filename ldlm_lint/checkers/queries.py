@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _READERS = (
     "by_program.environment_variables",
     "python_launches",
-    "by_program.scheduler_before_optimizer",
     "by_program.trainer_settings",
 )
 

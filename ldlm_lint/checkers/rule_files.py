@@ -75,6 +75,7 @@ _FILES: tuple[str, ...] = (
     "optimizer.gradient_accumulation_fixed",
     "optimizer.gradients_kept_as_zeros",
     "optimizer.optimizer_not_fused",
+    "optimizer.scheduler_before_optimizer",
     "precision.clamped_loss",
     "precision.compile_guarded_by_try",
     "precision.compile_result_dropped",

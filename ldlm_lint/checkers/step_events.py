@@ -14,7 +14,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.step_calls import LEAVES, StepCalls
 from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
-from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step
+from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.checkers.step_roots import acting_functions
 from ldlm_lint.python.memo import remembered
@@ -205,10 +205,6 @@ class _Walk:
             self._add(found[0], call, found[1])
         elif function is not None:
             self._follow(function, call)
-        elif may_step(call):
-            self._add(Kind.MAYBE, call, call.func)
-        elif may_schedule(call):
-            self._add(Kind.MAY_SCHEDULE, call, call.func)
 
     def _target(self, call: nodes.Call) -> nodes.FunctionDef | None:
         """The function of the file that a call calls; None if it has no events of a step, or is followed already."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from astroid import nodes
 
-from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_schedule
+from ldlm_lint.checkers.step_kinds import Kind, kind_of
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.places import by_function, function_of
@@ -95,7 +95,7 @@ def _events(module: nodes.NodeNG) -> _Events:
 
 def _kind(call: nodes.Call) -> Kind | None:
     known = kind_of(call)
-    return known[0] if known is not None else Kind.MAY_SCHEDULE if may_schedule(call) else None
+    return known[0] if known is not None else None
 
 
 def _called(calls: Iterable[nodes.Call]) -> set[str]:

@@ -6,40 +6,6 @@ from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, P
 
 _ADJUSTING = Reference("torch.optim: how to adjust the learning rate", "https://docs.pytorch.org/docs/stable/optim.html")
 
-SCHEDULER_BEFORE_OPTIMIZER = Rule(
-    code="E7309",
-    symbol="scheduler-before-optimizer",
-    frequency=Frequency.EPOCH,
-    consequence=Consequence.WRONG_RESULT,
-    message="%(scheduler)s runs before %(optimizer)s in every iteration: the first learning rate of the schedule is never "
-    "used; step the scheduler after the optimizer",
-    summary="A learning-rate scheduler that steps before its optimizer.",
-    rationale="Since torch 1.1 a scheduler sets its first learning rate when it is created, and each `step()` moves "
-    "on to the next one. If it runs before the first `optimizer.step()`, the first value is lost and the schedule is "
-    "one step ahead from then on; torch warns once and continues.",
-    cost="The first learning rate is skipped: with 1.0 halved at each step the optimizer used 0.5, 0.25, 0.125 "
-    "(measured on CPU). In a schedule by epochs that is a whole epoch, and the warm-up or the first plateau is "
-    "shorter by one.",
-    exceptions="Not reported: a scheduler that gets the step or the epoch as an argument, `ReduceLROnPlateau`, timm's "
-    "schedulers, and a scheduler that is moved forward after a resume, before the loop.",
-    versions="torch 2.0 to 2.13 (all versions since 1.1).",
-    verification="Run with `python -W error::UserWarning`: torch says \"Detected call of `lr_scheduler.step()` before `optimizer.step()`\". "
-    "Or print `optimizer.param_groups[0]['lr']` right before each `optimizer.step()`.",
-    references=(
-        _ADJUSTING,
-        Reference("torch.optim.lr_scheduler", "https://github.com/pytorch/pytorch/blob/main/torch/optim/lr_scheduler.py"),
-    ),
-    reads=("py",),
-    triggers=(b"step()", b"learning_rate", b"update_lr"),
-    requires=(
-        (b"torch", b"lightning", b"accelerate", b"learning_rate", b"update_lr"),
-        (b"sched", b"Sched", b"LR", b"learning_rate", b"update_lr"),
-    ),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the learning rate of every step changes to what the schedule says.",
-    probe=Probe("learning-rates", "the scheduler was called before its optimizer had stepped"),
-)
-
 SCHEDULER_PER_MICRO_BATCH = Rule(
     code="W7310",
     symbol="scheduler-per-micro-batch",
@@ -74,4 +40,4 @@ SCHEDULER_PER_MICRO_BATCH = Rule(
     probe=Probe("learning-rates", "the scheduler stepped after backward passes that no optimizer step followed"),
 )
 
-RULES = (SCHEDULER_BEFORE_OPTIMIZER, SCHEDULER_PER_MICRO_BATCH)
+RULES = (SCHEDULER_PER_MICRO_BATCH,)

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.shapes.checkpoints_draft import may_save
 from ldlm_lint.shapes.draft import Draft, draft_of
 from ldlm_lint.shapes.evaluation_draft import may_evaluate
-from ldlm_lint.shapes.training import may_schedule, trains
+from ldlm_lint.shapes.training import trains
 
 TEXTS: dict[str, Callable[[bytes], bool]] = {
     "cache-emptied-in-training-loop": trains,
     "device-synchronized-in-training-loop": trains,
-    "scheduler-before-optimizer": may_schedule,
 }
 """What the words of a text have to be."""
 

@@ -36,7 +36,6 @@ _OUTSIDE_TESTS = _each("stands-outside-tests")
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
-    "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }
 """The variants of the findings that a rule has: each finding is of one of them."""

@@ -11,7 +11,6 @@ _OUTSIDE_TESTS = frozenset(
         "checkpoint-saved-by-every-rank",
         "device-synchronized-in-training-loop",
         "host-sync-in-training-loop",
-        "scheduler-before-optimizer",
         "scheduler-per-micro-batch",
     }
 )

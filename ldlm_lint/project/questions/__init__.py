@@ -31,7 +31,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "interpreter": ("may-need-newer-python",),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
-    "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
+    "schedule": ("schedules-learning-rate",),
     "ddp_graph": (
         *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 
 from astroid import nodes
 
-from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
+from ldlm_lint.vocabulary.step_names import PROGRESS
 
 Condition = tuple[str, bool]
 """The text of a test without its negation, and whether it holds."""
 
 _OPPOSITES = {"!=": "==", "is not": "is", "not in": "in"}
-_COUNTS = lazily(r"step|epoch|iter|idx|index|batch|count|warm|start|resum|first", re.I)
 
 
 def conditions_of(test: nodes.NodeNG, holds: bool) -> frozenset[Condition]:
@@ -59,4 +58,4 @@ def counts(condition: Condition, names: Iterable[str]) -> bool:
     text = condition[0]
     words = set(re.findall(r"[A-Za-z_]\w*", text))
     compares = re.search(r"[<>%]|==|(?<!\w)\d", text) is not None
-    return not words.isdisjoint(names) or (_COUNTS.search(text) is not None and (compares or " " not in text))
+    return not words.isdisjoint(names) or (PROGRESS.search(text) is not None and (compares or " " not in text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
@@ -12,15 +11,8 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.names import last_name as plain_name
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.step_names import NO_OPTIMIZER, NO_SCHEDULE, OPTIMIZER, SCHEDULE
 
-_OPTIMIZER = lazily(r"optim|(^|_)opts?(_|\d|$)|adam|sgd", re.I)
-_NO_OPTIMIZER = lazily(r"sched|(^|_)lrs?(_|$)|options?$|params?$|args?$|config|cfg|noamopt|swarm", re.I)
-_SCHEDULER = lazily(r"sched|(^|_)lr_?(policy|decay|updater)", re.I)
-_NO_SCHEDULER = lazily(
-    r"noise|ddpm|ddim|dpm|diffus|sampl|euler|beta|temper|tau|kl_|weight|wd_|decay_sched|momentum|mask|curricul|ema|eps|prof"
-    r"|pipe|pp_|task|job|request|timestep|sigma|dropout|sparsity|prun|ratio|prob|size|plateau",
-    re.I,
-)
 _TORCH_SCHEDULERS = lazily(
     r"^torch\.optim\.lr_scheduler\.|^transformers\.(\w+\.)*(get_\w*schedule\w*)$|^diffusers\.(\w+\.)*get_\w*schedule\w*$|\.lr_schedulers$"
     r"|^pl_bolts\..*LR$|^lightning\..*LR$"
@@ -56,7 +48,7 @@ def is_optimizer(node: nodes.NodeNG) -> bool:
     if any(name == _ENGINE or _is_foreign_class(node, name) for name in made):
         return False
     name = _telling_name(node)
-    return _OPTIMIZER.search(name) is not None and _NO_OPTIMIZER.search(name) is None
+    return OPTIMIZER.search(name) is not None and NO_OPTIMIZER.search(name) is None
 
 
 def _telling_name(node: nodes.NodeNG) -> str:
@@ -98,7 +90,7 @@ def schedule_of(node: nodes.NodeNG) -> Schedule:
     if Schedule.TORCH in known:
         return Schedule.TORCH
     name = _telling_name(node)
-    named = _SCHEDULER.search(name) is not None and _NO_SCHEDULER.search(name) is None
+    named = SCHEDULE.search(name) is not None and NO_SCHEDULE.search(name) is None
     return Schedule.NAMED if named and Schedule.OTHER not in known else Schedule.OTHER
 
 

@@ -53,18 +53,6 @@ FOUND = {
         "evaluation-with-gradients",
         "import torch\nmatch mode:\n    case 1:\n        def evaluate(model, data):\n            for x in data:\n                model(x)\n",
     ),
-    "save: a table": (
-        "checkpoint-saved-by-every-rank",
-        "import torch\nSAVERS = {'pt': torch.save}\ndef save(model, path):\n    SAVERS['pt'](model.state_dict(), path)\n",
-    ),
-    "save: one of two": (
-        "checkpoint-saved-by-every-rank",
-        "import torch\ndef keep(model, path, fast):\n    (torch . save if fast else torch.save)(model.state_dict(), path)\n",
-    ),
-    "save: a model that saves itself": (
-        "checkpoint-saved-by-every-rank",
-        "def keep(model, path):\n    model . save_pretrained (path)\n",
-    ),
 }
 
 # A condition that let everything pass would cost time and spare none.
@@ -90,7 +78,6 @@ SPARED = {
         "import torch\nfrom .base import ConfigMixin, ModelMixin\nclass Tiles(ModelMixin, ConfigMixin):\n"
         "    def tiles(self, z):\n        return [self.decoder(one) for one in z]\n",
     ),
-    "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

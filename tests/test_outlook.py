@@ -19,8 +19,8 @@ from ldlm_lint.shapes.prospects import ANYWHERE
 from ldlm_lint.source import Kind, Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RULE = "checkpoint-saved-by-every-rank"
-METRICS = "import torch\n\n\ndef norm(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n    model.log(step)\n"
+RULE = "evaluation-with-gradients"
+METRICS = "import torch\n\n\ndef norm(model, data):\n    for batch in data:\n        print(model(batch))\n"
 STEP = """\
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -34,13 +34,13 @@ def train(model, optimizer, data):
         loss = model(batch.cuda())
         loss.backward()
         optimizer.step()
-        {}
 
 
 if __name__ == "__main__":
     train(torch.nn.Linear(1, 1), None, [])
 """
-CALLS, READS = STEP.format("norm(model, step)"), STEP.format("pass")
+READS = STEP
+CALLS = STEP + "\n\ndef test(model, data):\n    model.eval()\n    norm(model, data)\n"
 
 
 @pytest.fixture
@@ -66,13 +66,13 @@ def linted(project: Path) -> tuple[RuledOut, ...]:
 
 
 def test_a_file_whose_functions_no_step_calls_is_left(project: Path) -> None:
-    assert linted(project) == ((RULE, ANYWHERE),)
+    assert linted(project) == ((RULE, ("mode norm",)),)
     assert not toggled(check(project))
 
 
 def test_functions_that_no_step_calls_are_named_and_left_where_only_the_tree_tells_them(project: Path) -> None:
     (project / "metrics.py").write_text(METRICS + "# \f\n")
-    assert linted(project) == ((RULE, ("norm",)),)
+    assert linted(project) == ((RULE, ("mode norm",)),)
     (project / "train.py").write_text(CALLS)
     assert linted(project) == ()
     assert toggled(check(project)) == ["metrics.py"]
@@ -88,7 +88,7 @@ def test_a_function_that_a_step_calls_in_another_file_is_looked_at(project: Path
 @pytest.mark.parametrize("call", ["metrics.{}.norm(model, step)", 'getattr(metrics, "{}").norm(model, step)'])
 def test_a_method_that_a_step_takes_from_a_class_of_a_module_is_looked_at(name: str, call: str, project: Path) -> None:
     (project / "metrics.py").write_text(f"class {name}:\n    @staticmethod\n    def norm(model, step):\n        for p in model.parameters():\n            p.requires_grad_(step > 3)\n")
-    text = CALLS.replace("from metrics import norm", "import metrics").replace("norm(model, step)", call.format(name))
+    text = CALLS.replace("from metrics import norm", "import metrics").replace("norm(model, data)", call.format(name).replace("step", "data"))
     (project / "train.py").write_text(text)
     for number in range(4):
         # So many methods of that name that it alone tells nothing.

@@ -92,7 +92,7 @@ def test_callers_of_a_constructor_call_its_class() -> None:
     ],
 )
 def test_parameter(scope: tuple[str, tuple[str, ...]], callee: str, key: int | str, expected: str) -> None:
-    function = Function(scope[0], 1, scope[1], (), saves=False, lightning=False, yields=False)
+    function = Function(scope[0], 1, scope[1], (), lightning=False, yields=False)
     site = CallSite(Callee("method", callee), "", "1:0", (), ())
     assert calls({}).parameter(function, site, key) == expected
 
@@ -163,22 +163,6 @@ def test_training_loop(text: str, scope: str, loops: list[int], expected: int | 
     path = f"{ROOT}/train.py"
     found = calls({"train.py": text}).in_training_loop(path, scope, loops)
     assert found == (None if expected is None else (path, expected))
-
-
-@pytest.mark.parametrize(
-    "body, expected",
-    [
-        pytest.param("torch.save(x, y)", True, id="itself"),
-        pytest.param("inner(x)", True, id="one-deeper"),
-        pytest.param("x.save(y)", False, id="another-save"),
-        pytest.param("model.save_pretrained(y)", True, id="save-pretrained"),
-        pytest.param("...", False, id="nothing"),
-    ],
-)
-def test_saves(body: str, expected: bool) -> None:
-    helper = f"import torch\ndef save(x):\n    {body}\ndef inner(x):\n    torch.save(x, 'y')\n"
-    index = calls({"train.py": "from helper import save\nsave(1)", "helper.py": helper})
-    assert index.saves(f"{ROOT}/train.py", Callee("import", "helper.save")) is expected
 
 
 STEP = "class Engine:\n    def __init__(self, loss):\n        loss.backward()\n    def show(self): ...\n    def run(self): Engine(1)\ndef idle(): ...\n"

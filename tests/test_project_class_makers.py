@@ -7,7 +7,7 @@ from collected import for_every
 
 from ldlm_lint.project import Project
 from ldlm_lint.project.class_makers import ClassMakers
-from ldlm_lint.project.ranks import _RANK_NAME, _RANK_TEST, _names_by_rank, _sets_by_rank
+from ldlm_lint.project.ranks import _RANK_TEST, _sets_by_rank
 
 ROOT = "/project"
 
@@ -45,10 +45,3 @@ def test_no_text_that_tests_a_rank_is_left_out(test: str) -> None:
     text = f"saves = {test}\n".encode()
     assert _sets_by_rank(text, b"saves")
     assert _RANK_TEST.shows(text)
-
-
-@for_every("value", ["rank", "gpu_id", "os.getpid()", "pid", "uuid4()", "mkdtemp()"])
-def test_no_text_that_names_by_rank_is_left_out(value: str) -> None:
-    text = f"path = {value}\n".encode()
-    assert _names_by_rank(text, b"path")
-    assert _RANK_NAME.shows(text)

@@ -33,7 +33,6 @@ def derivations(**texts: str) -> Derivations:
 def test_derived_classes(text: str, names: list[str]) -> None:
     found = derivations(a=text)
     assert found.derived("Net") == {(HERE, name) for name in names}
-    assert found.derived_in(HERE, "Net") == names
 
 
 def test_the_files_of_a_project_are_one_index() -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# A group ``checkpoint_saving`` has a module here with its ``CheckpointSavingChecker``, and a module of rules.
+# A group ``distributed_environment`` has a module here with its ``DistributedEnvironmentChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "evaluation", "checkpoint_saving", "schedule"),
+    "distributed_environment", "evaluation", "schedule",
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

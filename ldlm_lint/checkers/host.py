@@ -20,7 +20,7 @@ from ldlm_lint.failures import internal_error
 from ldlm_lint.model import Claim, FileResult, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.bound_names import BoundNames
-from ldlm_lint.python.flow import GRADIENTS, GUARDS, ModuleFlow, summarize
+from ldlm_lint.python.flow import GRADIENTS, ModuleFlow, summarize
 from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 # Questions that mostly depend on the data flow of the file itself: it is computed while the tree exists. Of the other
 # files with claims, the project needs it for one in four, and parses those again.
 _ASK_OF_FLOW = frozenset({
-    *("evaluation-records-gradients", "every-node-saves", "every-rank-saves"),
+    "evaluation-records-gradients",
 })
 # Questions that use slow parts of the data flow; others rarely use them.
 _ASK_OF_PARTS = {
-    **dict.fromkeys(("every-node-saves", "every-rank-saves"), GUARDS),
     "evaluation-records-gradients": GRADIENTS,
 }
 # Placeholders of cookiecutter: the file is not Python yet, which its author knows.

@@ -22,6 +22,7 @@ _FILES: tuple[str, ...] = (
     "checkpoints.checkpoint_load_unspecified",
     "checkpoints.checkpoint_load_without_map_location",
     "checkpoints.checkpoint_removed_before_replacement",
+    "checkpoints.checkpoint_saved_by_every_rank",
     "checkpoints.checkpoint_saves_live_state",
     "checkpoints.non_atomic_checkpoint",
     "checkpoints.unbounded_checkpoints",

@@ -178,6 +178,12 @@ class Trainings(Protocol):
         """Whether a setting is off by default (``defaults``: also by those of the code), and no configuration or launch sets it."""
 
 
+    def start_ranks_at(self, path: str, scope: str) -> bool:
+        """Whether what a function of a file, by its dotted name, or the file itself runs trains, and joins a process group."""
+
+    def launches_on_nodes(self, path: str) -> list[tuple[Span, bool]]:
+        """The launches that run a file on several nodes, and whether a scheduler does, whose nodes share the submission folder."""
+
     def wait_for_one_rank(self, place: Span) -> LongWait | None:
         """Where ranks of a process group that is made at a place wait for long work of one of them, in the programs that
         the place takes part in."""

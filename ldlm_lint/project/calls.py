@@ -326,13 +326,3 @@ class Calls:
             if found is not None:
                 return found
         return None
-
-    def saves(self, path: str, callee: Callee, depth: int = 0) -> bool:
-        """Whether a call ends in a function of the project that writes a checkpoint."""
-        for where, function in self.targets(path, callee):
-            if function.saves:
-                return True
-            inner = self.project.calls_in(where, function.scope)
-            if depth < 2 and any(self.saves(where, call.callee, depth + 1) for call in inner):
-                return True
-        return False

@@ -24,10 +24,6 @@ class Derivations:
         first one."""
         return self._in(path).get(name, _NONE)
 
-    def derived_in(self, path: str, base: str) -> list[str]:
-        """The classes of a file that name a class as one of their bases, in the order of the text."""
-        return [name for name, bases in self._in(path).items() if base in bases]
-
     def derived(self, base: str) -> frozenset[tuple[str, str]]:
         """The classes of all files, each with its file, that name a class as one of their bases."""
         return self._derived.get(base, frozenset())

@@ -7,7 +7,6 @@ import re
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
-from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 
 _TRAINERS_HOME = lazily(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
@@ -29,17 +28,3 @@ def names_trainer(project: Project, path: str) -> bool:
 def may_join_group(project: Project, path: str) -> bool:
     """Whether a file, or one that it imports, may create a process group, by their texts."""
     return project.any_shows(project.reach(path), _JOINS)
-
-
-def may_train_in_group(project: Project, path: str) -> bool:
-    """Whether a file that belongs to no test suite may have a caller in a file that may train in a group, by their texts."""
-    if project.is_test(path):
-        return False
-    return project.any_that(project.importers(path) & project.plain, "may-train-in-group", lambda one: _may_train_in_group(project, one))
-
-
-def _may_train_in_group(project: Project, path: str) -> bool:
-    reach = project.reach(path)
-    if not project.any_shows(reach, _JOINS):
-        return False
-    return project.any_shows(reach, BACKWARD) or project.any_that(reach, "names-a-trainer", lambda one: names_trainer(project, one))

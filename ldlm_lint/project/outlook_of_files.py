@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.evaluation import is_unit_test
-from ldlm_lint.project.training import runs_many_ranks
 
 
 def _is_no_test(context: Context, path: str) -> bool:
@@ -23,8 +21,5 @@ def _may_evaluate(context: Context, path: str) -> bool:
 
 CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "evaluation-records-gradients": _may_evaluate,
-    "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
-    "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
-    "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
     "stands-outside-tests": _is_no_test,
 }

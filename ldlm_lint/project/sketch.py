@@ -19,7 +19,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.opened import Opened
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.called import calls_of
-from ldlm_lint.python.definitions import outside_of, tells_definitions
+from ldlm_lint.python.definitions import outside_of
 from ldlm_lint.python.skim import headers
 
 Place = tuple[str, str]
@@ -52,7 +52,6 @@ class Sketch:
         self._definitions: dict[str, tuple[array[int], list[_Definition]]] = {}
         self._functions: dict[str, frozenset[str]] = {}
         self._known: dict[str, frozenset[str]] = {}
-        self._told: dict[str, bool] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._calls: dict[tuple[str, str], tuple[str, ...]] = {}
         self._repeating: dict[tuple[str, str], frozenset[str]] = {}
@@ -120,13 +119,6 @@ class Sketch:
     def functions(self, path: str) -> list[str]:
         """The dotted names of the functions that the text of a file defines."""
         return sorted(self._functions_of(path))
-
-    def tells_functions(self, path: str) -> bool:
-        """Whether these are all that the file has, and are called so."""
-        if path not in self._told:
-            starts, definitions = self._of(path)
-            self._told[path] = tells_definitions(self._project.data(path), starts, [one.indent for one in definitions])
-        return self._told[path]
 
     def callers(self, place: Place, tests: bool = True) -> frozenset[Place]:
         """The functions that may call a function; without ``tests`` those in test suites are left out."""

@@ -252,6 +252,16 @@ class TrainingFiles:
         read = next((found for one in self._trainers(path, callers) if (found := scaled.read_in(one)) is not None), None)
         return read and ScaledRead(read.path, read.line, read.step, self._context.line_span(read.path, read.line))
 
+    def start_ranks_at(self, path: str, scope: str) -> bool:
+        """Whether what a function of a file, by its dotted name, or the file itself runs trains, and joins a process group."""
+        return self._context.ranks.start_at((path, scope))
+
+    def launches_on_nodes(self, path: str) -> list[tuple[Span, bool]]:
+        """The launches that run a file on several nodes, and whether a scheduler does, whose nodes share the submission folder."""
+        from ldlm_lint.project.node_launches import launches_on_nodes
+
+        return [(one.span, one.scheduled) for one in launches_on_nodes(self._project, self._context.launches, path)]
+
     def wait_for_one_rank(self, place: Span) -> LongWait | None:
         """Where ranks of a process group that is made at a place wait for long work of one of them, in the programs that
         the place takes part in."""

@@ -35,7 +35,6 @@ from ldlm_lint.python.stars import behind_star
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.vocabulary.models import STOPPERS
 
-SAVES = frozenset({"torch.save"})
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
 _TRAINING_CALL = lazily(
     r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$"
@@ -99,7 +98,6 @@ class Function(NamedTuple):
     line: int
     params: tuple[str, ...]
     backward_lines: tuple[int, ...]
-    saves: bool
     lightning: bool
     yields: bool
 
@@ -189,7 +187,7 @@ def _record_moves(record: nodes.ClassDef) -> Iterator[tuple[Slot, Slot]]:
 
 def _constructor(record: nodes.ClassDef) -> Function:
     return Function(
-        f"{scope_name(record)}.__init__", record.lineno or 0, ("self", *_fields(record)), (), False, False, False
+        f"{scope_name(record)}.__init__", record.lineno or 0, ("self", *_fields(record)), (), False, False
     )
 
 
@@ -280,7 +278,6 @@ def _functions(owners: Mapping[nodes.NodeNG, list[nodes.NodeNG]]) -> Iterator[Fu
             line=node.lineno or 0,
             params=_parameters(node),
             backward_lines=tuple(backward[node]),
-            saves=any(_saves(call) for call in calls),
             lightning=_in_lightning_class(node),
             yields=any(isinstance(one, (nodes.Yield, nodes.YieldFrom)) for one in inner),
         )
@@ -305,14 +302,6 @@ def _parameters(node: nodes.NodeNG) -> tuple[str, ...]:
     return tuple(
         one.name for one in [*(arguments.posonlyargs or []), *(arguments.args or []), *(arguments.kwonlyargs or [])]
     )
-
-
-def _saves(call: nodes.Call) -> bool:
-    attribute = call.func.attrname if isinstance(call.func, nodes.Attribute) else ""
-    return (
-        attribute in ("save", "save_file", "save_state", "save_pretrained", "save_model")
-        and (attribute != "save" or qualified(call.func) <= SAVES)
-    ) or qualified(call.func) <= SAVES
 
 
 @functools.lru_cache(1 << 14)

@@ -160,29 +160,6 @@ def _is_rank(name: str) -> bool:
     return _speaks_of_rank(name) or _NUMBER.search(name) is not None
 
 
-def other_ranks(node: nodes.NodeNG) -> nodes.NodeNG | None:
-    """The test of the rank around a node to whose arm all ranks but one come, inside of its function."""
-    child = node
-    while child.parent is not None and not isinstance(child, nodes.FunctionDef):
-        parent = child.parent
-        if isinstance(parent, (nodes.If, nodes.IfExp)) and child is not parent.test:
-            holds = child is parent.body or (isinstance(parent, nodes.If) and child in parent.body)
-            if is_of_others(parent.test, holds, _is_rank):
-                return parent.test
-        if child.is_statement and (left := _left_to_others(child)) is not None:
-            return left
-        child = parent
-    return None
-
-
-def _left_to_others(statement: nodes.NodeNG) -> nodes.NodeNG | None:
-    """``if rank == 0: …; return`` before a statement."""
-    block = block_of(statement)
-    before = block[: block.index(statement)] if block else []
-    tests = (one.test for one in before if isinstance(one, nodes.If) and leaves(one.body))
-    return next((test for test in tests if is_of_others(test, False, _is_rank)), None)
-
-
 def tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:
     """Whether a condition certainly tests the rank, for any rank."""
     # If a variable holds a condition, all conditions on the variable use that one.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 
 _FILES = (
-    "checkpoint_saving",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
     "launch", "linter", "schedule",

@@ -9,13 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from ldlm_lint.shapes.checkpoints import may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.outline import Outline, outline_of
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
-    "checkpoint-saved-by-every-rank": may_save,
 }
 
 

@@ -113,19 +113,6 @@ class Draft:
             return NAMELESS if _is_nameless(blank.removesuffix(b".").rstrip(_BLANK)) else None
         return names
 
-    def imported_from(self, at: int) -> bytes | None:
-        """The text of an import that may import a name; None if there is none."""
-        data = self.data
-        word = data.rfind(b"import", 0, at)
-        between = data[word:at].replace(b"\\\n", b"")
-        listed = between[len(b"import") :].lstrip(_BLANK).startswith(b"(") and b")" not in between
-        if word < 0 or (b"\n" in between and not listed):
-            return None
-        begin = data.rfind(b"\n", 0, word) + 1
-        while data[begin - 2 : begin] == b"\\\n":
-            begin = data.rfind(b"\n", 0, begin - 1) + 1
-        return data[begin:at]
-
     def is_bound(self, at: int, name: bytes) -> bool:
         """Whether a name may be the target of an assignment at its place."""
         return _BINDS.match(self.data, at + len(name)) is not None

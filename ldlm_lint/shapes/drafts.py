@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ldlm_lint.shapes.checkpoints_draft import may_save
 from ldlm_lint.shapes.draft import Draft, draft_of
 from ldlm_lint.shapes.evaluation_draft import may_evaluate
 from ldlm_lint.shapes.training import trains
@@ -21,7 +20,6 @@ TEXTS: dict[str, Callable[[bytes], bool]] = {
 """What the words of a text have to be."""
 
 DRAFTS: dict[str, Callable[[Draft], bool]] = {
-    "checkpoint-saved-by-every-rank": may_save,
     "evaluation-with-gradients": may_evaluate,
 }
 """What the functions of a text have to be."""

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ldlm_lint.shapes.checkpoints import saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
@@ -34,19 +32,12 @@ def _each(*variants: str, words: tuple[bytes, ...] = ()) -> tuple[Variant, ...]:
 _OUTSIDE_TESTS = _each("stands-outside-tests")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
-    "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }
 """The variants of the findings that a rule has: each finding is of one of them."""
 
 PROSPECTS: dict[str, Prospect] = {
-    "checkpoint-saved-by-every-rank": saving_functions,
     "evaluation-with-gradients": evaluating_functions,
 }
 """The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""
-
-BY_FUNCTIONS: dict[str, tuple[re.Pattern[bytes], ...]] = {
-    "checkpoint-saved-by-every-rank": (),
-}
-"""The rules of `PROSPECTS` that have no chance in a file where no function has one, and what a text shows (any of it) where none is asked."""

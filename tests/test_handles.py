@@ -226,3 +226,28 @@ def test_expressions_are_alike_that_are_written_alike(first, second, is_alike):
     code = codebase(train=f"def run(self, step, every):\n    ask({first})\n    ask({second})\n")
     one, other = (call.positional[0] for call in code.calls_named("ask"))
     assert one.is_alike(other) is is_alike
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_excluded"),
+    [
+        ("amp", "not amp", True),
+        ("amp and ready", "not amp", True),
+        ("amp", "amp and ready", False),
+        ("scaler is None", "scaler", True),
+        ("mode == 'train'", "mode != 'train'", True),
+        ("mode == 'train'", "mode == 'test'", False),
+        ("not half or bfloat", "half and not bfloat", False),
+        ("self.amp", "not self.amp", True),
+    ],
+)
+def test_calls_under_opposite_conditions_exclude_each_other(first, second, is_excluded):
+    code = codebase(train=f"""
+        def step(self, amp, half, bfloat, ready, scaler, mode):
+            if {first}:
+                one()
+            if {second}:
+                other()
+        """)
+    assert call_of(code, "one").excludes(call_of(code, "other")) is is_excluded
+    assert call_of(code, "one").spot.leads_to(call_of(code, "other").spot) is not is_excluded

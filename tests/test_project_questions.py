@@ -138,7 +138,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "no-heartbeat-elsewhere-is-wrong",
         "process-group-takes-timeout",
         "program-needs-no-rank-argument",
-        "schedules-learning-rate",
         "stands-outside-tests",
         "trainer-setting-is-in-force",
         "trainer-default-is-left",
@@ -146,7 +145,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "variable-is-read-nowhere-else",
     }
     subjects = {"every-rank-saves": "1:0||"}
-    subjects |= {"schedules-learning-rate": "var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
     # What only says at which level forbids nothing.
     absences |= {"may-need-newer-python"}

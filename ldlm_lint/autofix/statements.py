@@ -60,6 +60,21 @@ def _holds(source: Source, statement: ast.stmt, span: Span) -> bool:
 def move_behind(source: Source, moved: Span, other: Span, about: re.Pattern[str]) -> tuple[Edit, ...]:
     """Move the statement of some code, with an ``if`` or a loop around it that contains nothing else, behind the statement of its
     block that other code is in; with the comments above it that are ``about`` it. Empty if that is not simple."""
+    unit = _unit(source, moved)
+    behind = unit.block[unit.block.index(unit.statement) + 1 :] if unit is not None else []
+    place = next((one for one in behind if _holds(source, one, other)), None)
+    return moved_behind(source, unit.statement, place, about) if unit is not None and place is not None else ()
+
+
+def move_into(source: Source, moved: Span, other: Span, about: re.Pattern[str]) -> tuple[Edit, ...]:
+    """The same behind the statement that other code is, in whatever block that is."""
+    unit, place = _unit(source, moved), next(iter(statements_around(source, other)), None)
+    is_simple = unit is not None and place is not None and isinstance(place.statement, ast.Expr)
+    return moved_behind(source, unit.statement, place.statement, about) if is_simple and unit and place else ()
+
+
+def _unit(source: Source, moved: Span) -> Placed | None:
+    """The statement of some code, with an ``if`` or a loop around it that contains nothing else, if it is not alone in its block."""
     around = statements_around(source, moved)
     unit = around[0] if around and isinstance(around[0].statement, ast.Expr) else None
     for one in around[1:]:
@@ -67,11 +82,7 @@ def move_behind(source: Source, moved: Span, other: Span, about: re.Pattern[str]
         if unit is None or not isinstance(owner, (ast.If, ast.For)) or owner.orelse or len(owner.body) > 1:
             break
         unit = None if isinstance(one.owner, ast.If) and owner in one.owner.orelse else one
-    if unit is None or len(unit.block) < 2:
-        return ()
-    behind = unit.block[unit.block.index(unit.statement) + 1 :]
-    place = next((one for one in behind if _holds(source, one, other)), None)
-    return moved_behind(source, unit.statement, place, about) if place is not None else ()
+    return unit if unit is not None and len(unit.block) > 1 else None
 
 
 def moved_behind(source: Source, unit: Lines, place: Lines, about: re.Pattern[str]) -> tuple[Edit, ...]:

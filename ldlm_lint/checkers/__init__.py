@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # A group ``distributed_environment`` has a module here with its ``DistributedEnvironmentChecker``, and a module of rules.
 ROOMS = (
-    "distributed_environment", "evaluation", "schedule",
+    "distributed_environment", "evaluation",
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

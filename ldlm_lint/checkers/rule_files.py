@@ -77,6 +77,7 @@ _FILES: tuple[str, ...] = (
     "optimizer.gradients_kept_as_zeros",
     "optimizer.optimizer_not_fused",
     "optimizer.scheduler_before_optimizer",
+    "optimizer.scheduler_per_micro_batch",
     "precision.clamped_loss",
     "precision.compile_guarded_by_try",
     "precision.compile_result_dropped",

@@ -27,6 +27,7 @@ from ldlm_lint.vocabulary.losses import (
 BACKWARD = ("backward", "manual_backward")
 DIFFERENTIATES = ("grad", "vjp", "register_hook")
 """What computes gradients besides backward passes, or gets them in the middle of one."""
+_FABRIC = frozenset({"lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"})
 _MEANS = frozenset({"mean", "sum", "float", "div"})
 _FORMS = frozenset(
     ["mean", "sum", "float", "squeeze", "view", "reshape", "flatten", "to", "double", "nan_to_num", "nanmean", "clamp", "clamp_", "clip", "clip_", "clamp_max", "clamp_max_"]
@@ -74,6 +75,13 @@ class BackwardPasses(Concept):
     @cached_property
     def _leading(self) -> frozenset[Function]:
         return leading_to(call.function for call in self.calls)
+
+    def is_of_engine(self, call: Call) -> bool:
+        """Whether an object of another package gets the loss, and may divide it: Lightning and its Fabric leave that to the
+        caller."""
+        receiver, is_given = call.receiver, bool(call.positional or "loss" in dict(call.keywords))
+        is_plain = call.called_name == "manual_backward" or (receiver is not None and not receiver.made_by.isdisjoint(_FABRIC))
+        return self.steps_itself(call) or (is_given and not is_plain)
 
     def handed_on_by(self, call: Call) -> list[Call]:
         """The passes in a method called like one that a pass goes to: ``self.backward(batch)``."""

@@ -91,6 +91,16 @@ class Schedules(Concept):
         name = _telling_name(stepped, call)
         return step_names.SCHEDULE.search(name) is not None and step_names.NO_SCHEDULE.search(name) is None
 
+    def makers(self, call: Call) -> list[Call]:
+        """The calls of torch and of libraries that make the schedule that a call steps."""
+        return _makers(call)
+
+    def is_known(self, call: Call) -> bool:
+        """Whether the schedule that a call steps is surely one of torch's kind."""
+        stepped = _stepped(call)
+        plain = stepped.plain if stepped is not None else None
+        return bool(stepped is not None and any(map(_is_schedule, stepped.made_by))) or (isinstance(plain, Call) and plain.called_name in _OF_LIGHTNING)
+
     def _early(self, call: Call) -> EarlyStep | None:
         """The step of a schedule if that of its optimizer follows in the innermost loop around it, up through its callers."""
         site, seen = call, {call.function}

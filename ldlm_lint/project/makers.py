@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ldlm_lint.project.wrapped import Wraps
@@ -27,18 +26,3 @@ class Makers(Wraps):
                 if state not in seen:
                     seen.add(state)
                     waiting.append(state)
-
-    def bases(self, path: str, call: CallSite) -> tuple[str, ...] | None:
-        """The bases, as written, of the project's class instantiated by a call; None if there is none."""
-        name = call.callee.name
-        if call.callee.kind == "import":
-            resolved = self._project.resolve(path, name)
-            if resolved is None:
-                return None
-            path, name = resolved
-        elif call.callee.kind != "def":
-            return None
-        last = name.removesuffix(".__init__").rpartition(".")[2]
-        header = rb"^[ \t]*class[ \t]+" + re.escape(last).encode() + rb"[ \t]*(?:\(([^)]*)\))?[ \t]*:"
-        found = re.search(header, self._project.data(path), re.M)
-        return tuple((found[1] or b"").decode(errors="replace").replace(" ", "").split(",")) if found else None

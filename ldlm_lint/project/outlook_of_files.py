@@ -11,15 +11,10 @@ from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.evaluation import is_unit_test
 
 
-def _is_no_test(context: Context, path: str) -> bool:
-    return not context.project.is_test(path)
-
-
 def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
 
 CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "evaluation-records-gradients": _may_evaluate,
-    "stands-outside-tests": _is_no_test,
 }

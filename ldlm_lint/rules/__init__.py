@@ -15,7 +15,7 @@ from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 _FILES = (
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
-    "launch", "linter", "schedule",
+    "launch", "linter",
 )
 
 

@@ -29,11 +29,8 @@ def _each(*variants: str, words: tuple[bytes, ...] = ()) -> tuple[Variant, ...]:
     return tuple(Variant(frozenset(one.split()), words) for one in variants)
 
 
-_OUTSIDE_TESTS = _each("stands-outside-tests")
-
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
-    "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }
 """The variants of the findings that a rule has: each finding is of one of them."""
 

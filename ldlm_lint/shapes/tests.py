@@ -11,7 +11,6 @@ _OUTSIDE_TESTS = frozenset(
         "checkpoint-saved-by-every-rank",
         "device-synchronized-in-training-loop",
         "host-sync-in-training-loop",
-        "scheduler-per-micro-batch",
     }
 )
 # A test that users start as a script evaluates a model.

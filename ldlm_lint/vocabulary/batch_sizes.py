@@ -21,6 +21,9 @@ _WORLD = lazily(
 _BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
 _GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
 
+_OF_BATCHES = lazily(r"steps_per_epoch|num_batches|batches_per|iters_per|loader", re.I)
+_OF_UPDATES = lazily(r"accum|micro|updates?(_|$)|optimizer_steps|grad_acc", re.I)
+
 # ``accum_steps > 1`` says how many micro-batches there are, ``step > 1`` which one this is.
 COUNTS = lazily(r"step|iter|epoch|batch|idx|index|count|^[ijkn]$|^it$", re.I)
 COUNTS_NOT = lazily(r"accum|steps$|iters$|batches$|every|freq|interval|num_|size|per_", re.I)
@@ -48,6 +51,16 @@ def is_world_size(name: str) -> bool:
     plain = _plain(name)
     # `--gpu 0` and `device` name one of them.
     return plain not in ("gpu", "node", "device") and _WORLD.fullmatch(plain) is not None
+
+
+def counts_batches(name: str) -> bool:
+    """Whether a name means a number of batches as a loader gives them."""
+    return _OF_BATCHES.search(name) is not None and not counts_updates(name)
+
+
+def counts_updates(name: str) -> bool:
+    """Whether a name means a number of steps of an optimizer, or of micro-batches for one."""
+    return _OF_UPDATES.search(name) is not None
 
 
 def is_batch_size(name: str) -> bool:

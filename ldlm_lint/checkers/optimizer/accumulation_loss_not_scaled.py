@@ -59,7 +59,6 @@ RULE = Rule(
     "A learning rate tuned to the sum is then too small.",
 )
 
-_FABRIC = frozenset({"lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"})
 _ATOMS = frozenset({"param", "free", "attr", "const", "call", "item"})
 _REASON = "gradients become smaller by that factor, which changes the steps of plain SGD and the effect of clipping"
 
@@ -68,18 +67,11 @@ def find(code: ProjectCode) -> Iterator[Finding]:
     """All accumulations whose losses, of backward passes with and without a scaler, nothing divides."""
     seen: set[Call] = set()
     for first in code[Accumulations].every:
-        passes = [one for one in code[Accumulations].passes_of(first) if one.is_counted and not _is_of_engine(code, one.backward)]
+        passes = [one for one in code[Accumulations].passes_of(first) if one.is_counted and not code[BackwardPasses].is_of_engine(one.backward)]
         found = [one for one in passes if one.backward not in seen and not code[MicroLosses].are_divided(one)]
         seen.update(one.backward for one in found)
         if found:
             yield _finding(code, found)
-
-
-def _is_of_engine(code: ProjectCode, backward: Call) -> bool:
-    """Whether an object of another package gets the loss, and may divide it: Lightning and its Fabric leave that to the caller."""
-    receiver, is_given = backward.receiver, bool(backward.positional or "loss" in dict(backward.keywords))
-    is_plain = backward.called_name == "manual_backward" or (receiver is not None and bool(receiver.made_by & _FABRIC))
-    return code[BackwardPasses].steps_itself(backward) or (is_given and not is_plain)
 
 
 def _finding(code: ProjectCode, group: Sequence[Accumulation]) -> Finding:

@@ -381,11 +381,6 @@ class Expr(Handle):
         """The functions and classes of other packages that may have made it, by dotted names."""
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
 
-    @property
-    def is_made_outside(self) -> bool:
-        """Whether functions and classes of other packages made all that it may be."""
-        return bool(self.value) and len(self.code.program.atoms.kinds(self.value, "o")) == len(self.value)
-
     def made_at(self, name: str) -> list[Call]:
         """The calls of a function or class of another package that may have made it, where the program tells them apart."""
         made = self.code.program.atoms.kinds(self.value, "o")

@@ -30,7 +30,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "interpreter": ("may-need-newer-python",),
     "evaluation": ("evaluation-records-gradients",),
-    "schedule": ("schedules-learning-rate",),
     "ddp_graph": (
         *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),

@@ -1,12 +1,31 @@
-"""Family 73: when the learning rate changes."""
+"""scheduler-per-micro-batch: schedules of the learning rate that step for every micro-batch, while the optimizer does not."""
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-_ADJUSTING = Reference("torch.optim: how to adjust the learning rate", "https://docs.pytorch.org/docs/stable/optim.html")
+from ldlm_lint.autofix.statements import ABOUT_SCHEDULES, move_into
+from ldlm_lint.concepts.frequent_schedules import FrequentSchedules
+from ldlm_lint.concepts.schedules import Schedules, subject
+from ldlm_lint.model import (
+    Applicability,
+    Confidence,
+    Consequence,
+    Finding,
+    Fix,
+    Frequency,
+    Probe,
+    Reference,
+    Related,
+    Rule,
+)
+from ldlm_lint.wording import quoted
 
-SCHEDULER_PER_MICRO_BATCH = Rule(
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.project_code import ProjectCode
+
+RULE = Rule(
     code="W7310",
     symbol="scheduler-per-micro-batch",
     frequency=Frequency.STEP,
@@ -25,14 +44,13 @@ SCHEDULER_PER_MICRO_BATCH = Rule(
     versions="All versions of torch.",
     verification="Log `scheduler.last_epoch` next to the number of optimizer steps: the two must be equal.",
     references=(
-        _ADJUSTING,
+        Reference("torch.optim: how to adjust the learning rate", "https://docs.pytorch.org/docs/stable/optim.html"),
         Reference(
             "accelerate: gradient accumulation", "https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation"
         ),
     ),
     reads=("py",),
-    triggers=(b".step()",),
-    requires=((b"backward",), (b"sched", b"Sched", b"LR")),
+    triggers=(),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the learning rate of every step changes, and the code that computes the schedule's length may "
@@ -40,4 +58,16 @@ SCHEDULER_PER_MICRO_BATCH = Rule(
     probe=Probe("learning-rates", "the scheduler stepped after backward passes that no optimizer step followed"),
 )
 
-RULES = (SCHEDULER_PER_MICRO_BATCH,)
+_REASON = "the schedule then runs slower by the number of micro-batches: divide a length that counts micro-batches by it"
+
+
+def find(code: ProjectCode) -> Iterator[Finding]:
+    """All schedules that step too often."""
+    for one in code[FrequentSchedules].every():
+        site, step = one.schedule.site, one.accumulation.steps[0]
+        args = {"scheduler": subject(one.schedule.call), "count": quoted(one.accumulation.count.called_in(site.function))}
+        confidence = Confidence.HIGH if code[Schedules].is_known(one.schedule.call) else Confidence.MEDIUM
+        edits = move_into(code.source(site.module), site.span, step.span, ABOUT_SCHEDULES)
+        fix = Fix("step the scheduler with the optimizer", edits, Applicability.UNSAFE, _REASON) if edits else None
+        related = [Related(step.span, "the optimizer steps here, once for all micro-batches")]
+        yield code.finding(RULE, site.span, args, related, fix=fix, confidence=confidence)

@@ -53,8 +53,13 @@ class GradientScalers(Concept):
     @cached_property
     def steps(self) -> dict[Call, None]:
         """The calls that step an optimizer by a scaler of torch that may scale, or by an unknown object that is called one."""
-        called = (call for call in self.code.calls_named("step") if call.positional and not call.targets)
-        return dict.fromkeys(call for call in called if call.receiver is not None and self._may_scale(call.receiver, call))
+        return dict.fromkeys(call for call in self.all_steps if call.receiver is not None and self._may_scale(call.receiver, call))
+
+    @cached_property
+    def all_steps(self) -> list[Call]:
+        """The calls that step an optimizer by a scaler of torch, whether it scales or not, or by what is called one."""
+        called = (call for call in self.code.calls_named("step") if call.positional and call.receiver is not None and not call.targets)
+        return [call for call in called if call.receiver is not None and (call.receiver.made_by & _SCALERS or _NAMED.search(call.receiver.last_name))]
 
     def scaled_clips(self) -> Iterator[ScaledClip]:
         """All clippings of scaled gradients, by the scaler's step that they come before."""
@@ -99,7 +104,7 @@ class GradientScalers(Concept):
 
     def _clips_only(self, call: Call) -> bool:
         """Whether a call surely clips gradients, and does nothing else to them."""
-        is_one = call in self._clips or (bool(call.targets) and self._clipping.issuperset(call.targets))
+        is_one = call in self.clips or (bool(call.targets) and self._clipping.issuperset(call.targets))
         return is_one and not self._unscales(call) and not self._optimizers.leads_to_one(call)
 
     def _is_unscaled_above(self, site: Call, step: Call) -> bool:
@@ -113,14 +118,15 @@ class GradientScalers(Concept):
         return False
 
     @cached_property
-    def _clips(self) -> frozenset[Call]:
+    def clips(self) -> frozenset[Call]:
+        """The calls that clip gradients themselves."""
         methods = (call for call in self.code.calls_named("clip_grad_norm_") if call.receiver is not None)
         sharded = [call for call in methods if call.receiver and any(name.startswith(_SHARDED) for name in call.receiver.made_by)]
         return frozenset([*self.code.calls(_CLIPS), *sharded])
 
     @cached_property
     def _clipping(self) -> frozenset[Function]:
-        return leading_to(call.function for call in self._clips)
+        return leading_to(call.function for call in self.clips)
 
     def _unscales(self, call: Call) -> bool:
         """Whether a call may unscale gradients, or ask for the scale to do so."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.joined import Joined, Path
+from ldlm_lint.concepts.scaled_reads import ScaledReads
 from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import LongWait, ScaledRead, World
@@ -248,9 +249,10 @@ class TrainingFiles:
 
     def read_scaled_gradients(self, path: str, callers: Collection[str]) -> ScaledRead | None:
         """Where such a training reads gradients after a scaler's step, still scaled by a fused optimizer."""
-        scaled = self._context.scaled_gradients
-        read = next((found for one in self._trainers(path, callers) if (found := scaled.read_in(one)) is not None), None)
-        return read and ScaledRead(read.path, read.line, read.step, self._context.line_span(read.path, read.line))
+        view = self._context.view
+        trainers = (module for one in self._trainers(path, callers) if (module := view.module(one)) is not None)
+        found = next((read for one in trainers if (read := view[ScaledReads].loaded_by(one)) is not None), None)
+        return found and ScaledRead(view.path(found.read.module), found.read.line, found.step.last_line, found.read.line_span)
 
     def start_ranks_at(self, path: str, scope: str) -> bool:
         """Whether what a function of a file, by its dotted name, or the file itself runs trains, and joins a process group."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.roles import Roles
-    from ldlm_lint.project.scaled_gradients import ScaledGradients
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.torch_versions import TorchVersions
@@ -122,13 +121,6 @@ class Context:
         from ldlm_lint.project.calls import Calls
 
         return Calls(self.project)
-
-    @cached_property
-    def scaled_gradients(self) -> ScaledGradients:
-        """Reads of gradients after the steps of gradient scalers."""
-        from ldlm_lint.project.scaled_gradients import ScaledGradients
-
-        return ScaledGradients(self.project, self.calls)
 
     @cached_property
     def waiting(self) -> WaitingRanks:

@@ -82,7 +82,7 @@ def renamed_import(statement: Sequence[Expr], modules: Mapping[str, str], names:
 
 
 def is_all_that_uses(statement: Sequence[Expr], calls: Collection[Call]) -> bool:
-    """Whether a file does nothing else with the names of an import than some calls; naming a type in a test of types is none."""
+    """Whether a file does nothing else with the names of an import than some calls; a type in a test of types is not called."""
     for one in statement:
         names = {event.name for event in one.events if event.kind == "bind"}
         reads = [one, *(free for free in one.code.expressions_in(one.module, "free") if free.name in names and free.bound_outside == [one])]

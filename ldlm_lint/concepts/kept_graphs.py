@@ -70,7 +70,7 @@ class _Way(NamedTuple):
 
 
 class _Store(NamedTuple):
-    """What collects a value: the expression, its place, the text of the holder, and what holds it before, if that is no
+    """What collects a value: the expression, its place, the text of the holder, and what holds it before, if that is not a
     variable of the function."""
 
     at: Expr

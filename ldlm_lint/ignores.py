@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ldlm_lint.autofix import disk
 from ldlm_lint.config import project_root, relative_to
+from ldlm_lint.files import disk
 from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:

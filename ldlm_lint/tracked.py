@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ldlm_lint.autofix import disk
+from ldlm_lint.files import disk
 
 _REPOSITORY = ".git"
 _LARGEST = 64_000_000

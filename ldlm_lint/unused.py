@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from ldlm_lint.add_ignores import REASON, same_code
-from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, UNUSED_SUPPRESSION

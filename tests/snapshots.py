@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness import FIXTURES, SNAPSHOT, Case
 
-from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Finding, Fix, Report
 from ldlm_lint.rules import by_symbol
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from collected import for_every
 
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate import VALIDATORS, kind_of
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Kind
 

@@ -9,8 +9,9 @@ from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldlm_lint.autofix.edits import OverlapError, apply_edits, delete_line
-from ldlm_lint.autofix.resolve import choose, conflict, overlap, well_formed
+from ldlm_lint.autofix.resolve import choose, conflict, well_formed
+from ldlm_lint.edits.lines import delete_line
+from ldlm_lint.files.edited import OverlapError, apply_edits, overlap
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.source import Kind, Source
 

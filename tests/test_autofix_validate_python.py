@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collected import for_every
 
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate_python import validate_python
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Kind, Source
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collected import for_every
 
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate_shell import validate_shell
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Edit, Span
 
 BLOCK = "set -u\nexport A=1 \\\n  B=2\nif true; then\n  run x\nfi\npython train.py --a 1 \\\n  --b 2\n"

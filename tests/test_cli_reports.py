@@ -14,8 +14,8 @@ import pytest
 from calling import Enter, Run
 from collected import for_every
 
-from ldlm_lint.autofix import disk
 from ldlm_lint.commands import progress
+from ldlm_lint.files import disk
 from ldlm_lint.report.console import console_of, wants_colour
 from ldlm_lint.report.formats import FORMATS
 

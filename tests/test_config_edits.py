@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_config_documents import VALUES, data_of, toml_text
 
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.configs.read import read
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.source import Kind, Source
 
 Path = tuple[str | int, ...]

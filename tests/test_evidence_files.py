@@ -18,7 +18,6 @@ from collected import for_every
 from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, written
 
 import ldlm_lint.evidence.verdicts as verdicts_package
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.cli import main
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.dossier import load
@@ -39,6 +38,7 @@ from ldlm_lint.evidence.model import (
 )
 from ldlm_lint.evidence.places import Linted, followed, line_map
 from ldlm_lint.evidence.verdicts import ROOMS, assess
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.probe.micro.table import EXPERIMENTS
 from ldlm_lint.report.verdict_table import write_verdicts

@@ -8,7 +8,7 @@ from pathlib import Path
 from collected import for_every
 from harness import lint
 
-from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Applicability, Finding
 
 PROGRAM = """import torch

@@ -8,7 +8,7 @@ import pytest
 from collected import for_every
 from harness import lint
 
-from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Applicability
 
 PROGRAM = """import torch

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint import engine
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.config import Config
+from ldlm_lint.files.edited import apply_edits
 from tests.proof import copy_of, fix, run
 
 pytestmark = pytest.mark.torch

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ldlm_lint.autofix.imports import Names, ensure_import
+from ldlm_lint.edits.imports import Names, ensure_import
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.syntax import required
 from ldlm_lint.python.tree import parse

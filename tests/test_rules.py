@@ -32,9 +32,9 @@ from outline import outline
 from snapshots import Snapshots, rendered
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.checkers import distributed_environment
 from ldlm_lint.checkers.queries import queries
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Applicability, Edit, Report, Span
 from ldlm_lint.project.texts import ChangedError
 from ldlm_lint.rules import ALL, by_symbol

@@ -9,8 +9,8 @@ import pytest
 from collected import for_every
 
 from ldlm_lint import engine
-from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.config import Config, Overrides
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Finding, Report
 from ldlm_lint.select import Layer
 from ldlm_lint.source import Source

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ldlm_lint.autofix.edits import apply_edits
-from ldlm_lint.autofix.resolve import choose, edit_key, well_formed
+from ldlm_lint.autofix.resolve import choose, well_formed
 from ldlm_lint.autofix.validate import VALIDATORS, Validator, kind_of
+from ldlm_lint.files.edited import apply_edits, edit_key
 from ldlm_lint.model import Applicability, Edit, Finding, Fix
 from ldlm_lint.source import Kind, Source, UnreadableError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from ldlm_lint.autofix.resolve import edit_key, overlap
+from ldlm_lint.files.edited import edit_key, overlap
 from ldlm_lint.model import Edit, Finding, Fix
 
 

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldlm_lint.autofix import disk
 from ldlm_lint.autofix.lock import PATIENCE, LockedError, locked
 from ldlm_lint.autofix.runs import Entry, Run, RunError, digest, is_id, number_of, parse, render
 from ldlm_lint.config import JOURNAL
+from ldlm_lint.files import disk
 
 MOST_RUNS = 20
 MOST_BYTES = 200_000_000

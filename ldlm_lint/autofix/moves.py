@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ldlm_lint.autofix.resolve import edit_key
+from ldlm_lint.files.edited import edit_key
 from ldlm_lint.model import Edit
 from ldlm_lint.patterns import lazily
 

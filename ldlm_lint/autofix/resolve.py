@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from ldlm_lint.files.edited import edit_key, overlap
 from ldlm_lint.model import Applicability, Edit, Fix
 
 
@@ -58,19 +59,6 @@ def conflict(left: Edit, right: Edit) -> bool:
     return overlap(left, right)
 
 
-def overlap(left: Edit, right: Edit) -> bool:
-    """Whether two different edits touch a common byte, or one inserts inside a replacement of the other."""
-    if left == right or left.span.path != right.span.path:
-        return False
-    if left.span == right.span:
-        return left.span.start < left.span.end
-    return left.span.start < right.span.end and right.span.start < left.span.end
-
-
-def edit_key(edit: Edit) -> tuple[str, int, int, int, str]:
-    """The order of edits; unlike comparing spans it also orders a plain file and a notebook's cell."""
-    span = edit.span
-    return (span.path, span.start, span.end, -1 if span.cell is None else span.cell, edit.text)
 
 
 def _same_point(left: Edit, right: Edit) -> bool:

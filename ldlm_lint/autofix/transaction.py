@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ldlm_lint.autofix import disk
 from ldlm_lint.autofix.journal import LARGEST_FILE, Journal, JournalError, State
 from ldlm_lint.autofix.runs import Entry, Run, digest, is_inside
 from ldlm_lint.autofix.write import FileChangedError, WriteError, expect, real_file, refusal, stage, swap
+from ldlm_lint.files import disk
 
 
 class TransactionError(WriteError):

@@ -6,9 +6,9 @@ import ast
 import builtins
 from typing import Any
 
-from ldlm_lint.autofix.import_places import bindings
-from ldlm_lint.autofix.imports import Names
 from ldlm_lint.autofix.moves import Moves
+from ldlm_lint.edits.import_places import bindings
+from ldlm_lint.edits.imports import Names
 from ldlm_lint.source import Source
 
 _KNOWN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec__", "__path__", "__package__"}

@@ -8,7 +8,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from ldlm_lint.autofix import disk
+from ldlm_lint.files import disk
 
 # Rights beyond the mode, which a new file in the same folder would not have; labels of security modules it gets anyway.
 _ATTRIBUTES = ("user.", "system.posix_acl_access")

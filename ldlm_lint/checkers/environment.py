@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.environment_writes import Write, writes_of
 from ldlm_lint.checkers.version_switches import switched_by_version
+from ldlm_lint.edits.lines import delete_line
 from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from astroid import nodes
 
-from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.autofix.lines import indent_at, indent_of, stands_alone, step_of
 from ldlm_lint.checkers.base import extent
 from ldlm_lint.checkers.evaluation_runs import Run
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.edits.lines import indent_at, indent_of, stands_alone, step_of
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from astroid import nodes
 
-from ldlm_lint.autofix.imports import names_given
 from ldlm_lint.checkers import checkers_of
+from ldlm_lint.edits.imports import names_given
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import Claim, FileResult, Finding
 from ldlm_lint.patterns import lazily

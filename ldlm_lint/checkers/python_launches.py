@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import Part, parts_of
 from ldlm_lint.checkers.project_code import STARTING, ProjectCode
 from ldlm_lint.concepts.launches import Command, CommandWord, Launches
+from ldlm_lint.edits.written_parts import Part, parts_of
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.rules import ALL
 from ldlm_lint.source import Kind, Source

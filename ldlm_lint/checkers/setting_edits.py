@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.edits.keywords import add_keyword, remove_arguments
 from ldlm_lint.frameworks.sections import Options, Scalar, Setting
 from ldlm_lint.model import Edit
 from ldlm_lint.source import Source

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.removal import removal
 from ldlm_lint.concepts.every_step import EveryStep
 from ldlm_lint.concepts.stalls import Stalls
+from ldlm_lint.edits.removed_calls import removal
 from ldlm_lint.model import Applicability, Confidence, Fix, Related
 from ldlm_lint.vocabulary.accelerators import EMPTIES, SYNCHRONIZES
 from ldlm_lint.wording import RUNS_IN_EVERY_STEP, quoted

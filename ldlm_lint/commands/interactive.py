@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from ldlm_lint.autofix.apply import FixIdentity, identity_of
-from ldlm_lint.autofix.edits import OverlapError, after_fix
+from ldlm_lint.files.edited import OverlapError, after_fix
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule
 from ldlm_lint.report.common import edited_sources
 from ldlm_lint.report.fix import write_fix

@@ -199,7 +199,7 @@ def write_file(place: str, data: bytes) -> None:
     import secrets
     import stat
 
-    from ldlm_lint.autofix import disk
+    from ldlm_lint.files import disk
 
     temporary = path.with_name(f".ldlm-lint-{secrets.token_hex(8)}.tmp")
     try:

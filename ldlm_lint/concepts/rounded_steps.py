@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.tokens import depths_of, tokens_of
+from ldlm_lint.code.tokens import depths_of, tokens_of
 from ldlm_lint.concepts.micro_batches import MicroBatches
 from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Expr

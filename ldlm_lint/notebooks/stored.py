@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldlm_lint.autofix.edits import OverlapError, apply_edits
+from ldlm_lint.files.edited import OverlapError, apply_edits
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.notebooks import document
 from ldlm_lint.notebooks.document import Cell, Notebook, NotebookError

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import extent
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from astroid import nodes
 
-from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project

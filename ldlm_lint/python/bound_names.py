@@ -14,7 +14,7 @@ _IMPORTS = (nodes.Import, nodes.ImportFrom)
 
 
 class BoundNames:
-    """Same interface as `ldlm_lint.autofix.imports.Names`, without another walk over the whole file."""
+    """Same interface as `ldlm_lint.edits.imports.Names`, without another walk over the whole file."""
 
     def __init__(self, module: nodes.Module) -> None:
         self._module = module

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.concepts.load_defaults import LoadDefaults
 from ldlm_lint.concepts.load_origins import LoadOrigins, Origin
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Reference, Related, Rule
 from ldlm_lint.program.origins import VERSIONS
 from ldlm_lint.wording import listed, located, quoted

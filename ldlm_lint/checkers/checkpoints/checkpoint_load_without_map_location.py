@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.concepts.first_rank import FirstRank
 from ldlm_lint.concepts.restored_states import is_only_restored
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Reference, Rule
 from ldlm_lint.patterns import lazily
 

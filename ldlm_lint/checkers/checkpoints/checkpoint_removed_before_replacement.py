@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.replacing import removed_later, without_removal, written_beside
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.path_patterns import behind_paths
 from ldlm_lint.concepts.replaced_files import Replaced, ReplacedFiles
+from ldlm_lint.edits.replaced_files import removed_later, without_removal, written_beside
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.concepts.rank_tests import Who
 from ldlm_lint.concepts.shared_saves import SharedSave, SharedSaves
+from ldlm_lint.edits.imports import ensure_import
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.concepts.live_states import Kept, LiveStates
+from ldlm_lint.edits.imports import ensure_import
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.replacing import written_beside
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.first_rank import FirstRank
 from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.replaced_files import ReplacedFiles
+from ldlm_lint.edits.replaced_files import written_beside
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.rotation import NumberedSave, keep_last
-from ldlm_lint.autofix.written import keyword_of, written_argument
 from ldlm_lint.concepts import mm_hooks
 from ldlm_lint.concepts.checkpoint_limits import KEEP_BEST, CheckpointLimits, Repeated
 from ldlm_lint.concepts.checkpoint_writes import FILES
@@ -17,6 +14,9 @@ from ldlm_lint.concepts.optional_intervals import OptionalIntervals
 from ldlm_lint.concepts.path_patterns import behind_paths
 from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.training_loops import TrainingLoops, loop_of
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.rotation import NumberedSave, keep_last
+from ldlm_lint.edits.written_parts import keyword_of, written_argument
 from ldlm_lint.frameworks.checkpoints import LIMIT, rhythm, without_limit
 from ldlm_lint.frameworks.sections import Section, integer, unsafe
 from ldlm_lint.model import (

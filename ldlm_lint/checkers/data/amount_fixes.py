@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.code.table import Node
+from ldlm_lint.edits.imports import ensure_import
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.source import Source
 

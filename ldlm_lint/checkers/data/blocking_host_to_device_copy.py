@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.written import without_keywords
 from ldlm_lint.checkers.data.common import DATALOADER, SOURCE
 from ldlm_lint.concepts.loaders import Loader, Loaders
+from ldlm_lint.edits.written_parts import without_keywords
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Rule
 from ldlm_lint.program.handles import Class
 from ldlm_lint.vocabulary.loaders import ITERABLE_DATASETS, TORCH

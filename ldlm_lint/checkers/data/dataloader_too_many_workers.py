@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.written import bound_at, constant_at, written_argument
 from ldlm_lint.checkers.data.amount_fixes import fewer_fix, shared_fix
 from ldlm_lint.checkers.data.common import MULTIPROCESS, SOURCE, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.concepts.workers import Workers
+from ldlm_lint.edits.written_parts import bound_at, constant_at, written_argument
 from ldlm_lint.frameworks.loaders import another_number, loader_of, own_workers
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
 from ldlm_lint.model import (

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.written import Part, value_as_written
 from ldlm_lint.checkers.data.common import DATALOADER, MULTIPROCESS
 from ldlm_lint.checkers.data.fixes import are_positive, fix_with_workers, written_option
 from ldlm_lint.checkers.data.passes_shown import AGAIN, described, related_to
@@ -15,6 +14,7 @@ from ldlm_lint.concepts.datasets import Datasets
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.workers import Workers
+from ldlm_lint.edits.written_parts import Part, value_as_written
 from ldlm_lint.frameworks.loaders import has_no_workers_beside, loader_of
 from ldlm_lint.frameworks.sections import Section, in_force, unsafe
 from ldlm_lint.model import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.written import UNPACKED, Part, parts_of, written_argument
 from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated, is_positive
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.workers import Workers
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.written_parts import UNPACKED, Part, parts_of, written_argument
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.program.handles import Call
 from ldlm_lint.vocabulary.loaders import GRAPHS

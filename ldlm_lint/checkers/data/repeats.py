@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.tokens import tokens_of
+from ldlm_lint.code.tokens import tokens_of
 from ldlm_lint.program.handles import Call, Expr
 
 if TYPE_CHECKING:
-    from ldlm_lint.autofix.written import Part
+    from ldlm_lint.edits.written_parts import Part
     from ldlm_lint.model import Span
 
 _LONGEST = 60

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.lines import indent_at, insert_above
 from ldlm_lint.concepts.epochs import epoch_of, is_only_binding, lines_in, loops_in_reach
 from ldlm_lint.concepts.loader_passes import Pass
 from ldlm_lint.concepts.samplers import Neglect, Samplers
+from ldlm_lint.edits.lines import indent_at, insert_above
 from ldlm_lint.model import (
     Applicability,
     Confidence,

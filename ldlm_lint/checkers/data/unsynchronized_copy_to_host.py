@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import without_keywords
 from ldlm_lint.concepts.async_copies import AsyncCopies, Read
+from ldlm_lint.edits.written_parts import without_keywords
 from ldlm_lint.model import Applicability, Consequence, Fix, Frequency, Reference, Related, Rule
 from ldlm_lint.wording import quoted
 

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.written import parts_of, without_keywords
 from ldlm_lint.checkers.data.fixes import written_option
 from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated
 from ldlm_lint.concepts.loaders import Loader, Loaders
+from ldlm_lint.edits.written_parts import parts_of, without_keywords
 from ldlm_lint.model import Applicability, Edit, Fix, Interface
 from ldlm_lint.wording import enumerated
 

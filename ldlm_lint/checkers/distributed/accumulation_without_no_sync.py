@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.contexts import put_under
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.concepts.accumulation import Accumulation, Accumulations
 from ldlm_lint.concepts.losses import BackwardPasses
 from ldlm_lint.concepts.reduction import Reduction
 from ldlm_lint.concepts.replica_runs import DDP, ReplicaRuns
+from ldlm_lint.edits.blocks import put_under
+from ldlm_lint.edits.imports import ensure_import
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.written import keyword_of
 from ldlm_lint.concepts.random_buffers import RandomBuffers
 from ldlm_lint.concepts.replicas import Replicas
+from ldlm_lint.edits.keywords import remove_arguments
+from ldlm_lint.edits.written_parts import keyword_of
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Probe, Reference, Rule, Span
 from ldlm_lint.vocabulary.wrappers import DDP
 

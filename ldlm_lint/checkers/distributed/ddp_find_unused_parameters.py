@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import bound_by, keyword_of, written_argument
+from ldlm_lint.edits.written_parts import bound_by, keyword_of, written_argument
 from ldlm_lint.frameworks.sections import SHARDED, Section, in_force
 from ldlm_lint.model import (
     Applicability,

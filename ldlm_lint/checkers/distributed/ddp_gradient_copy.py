@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.concepts.builders import Runs
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.old_torch import OldTorch
@@ -15,6 +14,7 @@ from ldlm_lint.concepts.reduction import Reduction
 from ldlm_lint.concepts.replica_runs import ReplicaRuns
 from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.concepts.untrained import Untrained
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Probe, Reference, Rule
 from ldlm_lint.vocabulary.models import names_evaluation
 from ldlm_lint.vocabulary.wrappers import DDP

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.edits import delete_line
-from ldlm_lint.autofix.written import bound_in
 from ldlm_lint.concepts.environment import Environment, EnvironmentWrite
 from ldlm_lint.concepts.environment_reads import EnvironmentReads
+from ldlm_lint.edits.lines import delete_line
+from ldlm_lint.edits.written_parts import bound_in
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Reference, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.handles import Call

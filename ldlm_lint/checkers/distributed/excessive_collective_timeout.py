@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import parts_of, written_default
 from ldlm_lint.concepts.group_timeouts import Default, GroupTimeouts, Length
 from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.edits.written_parts import parts_of, written_default
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
 from ldlm_lint.model import (
     Applicability,

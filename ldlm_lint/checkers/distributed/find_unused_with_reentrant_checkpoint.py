@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.resolve import edit_key
-from ldlm_lint.autofix.written import entry_of, keyword_of, written_argument
 from ldlm_lint.concepts.recomputing import Recomputing
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.written_parts import entry_of, keyword_of, written_argument
+from ldlm_lint.files.edited import edit_key
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Edit, Finding, Fix, Reference, Related, Rule
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS

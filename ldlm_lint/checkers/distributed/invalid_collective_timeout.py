@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.autofix.written import Part, parts_of, written_argument
 from ldlm_lint.concepts.group_timeouts import GroupTimeouts
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.edits.written_parts import Part, parts_of, written_argument
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Probe, Reference, Related, Rule, Span
 from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.rules.collectives import COLLECTIVE_MINIMUM, COLLECTIVE_TIMEOUT, length_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.contexts import begin_earlier
 from ldlm_lint.concepts.losses import BACKWARD, BackwardPasses
 from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
 from ldlm_lint.concepts.reduction import Reduction
 from ldlm_lint.concepts.replica_runs import ReplicaRuns
+from ldlm_lint.edits.blocks import begin_earlier
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Frequency, Reference, Related, Rule
 from ldlm_lint.program.handles import Call
 from ldlm_lint.program.walks import Through

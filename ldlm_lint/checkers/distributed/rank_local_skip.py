@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.concepts.lightning_trainers import LightningTrainers
 from ldlm_lint.concepts.lone_skips import LoneSkips, Skip
+from ldlm_lint.edits.imports import ensure_import
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Frequency, Reference, Rule, Span
 from ldlm_lint.wording import any_of, quoted
 

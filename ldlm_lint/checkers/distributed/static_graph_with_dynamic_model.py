@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import keyword_of
 from ldlm_lint.concepts.changing_graphs import ChangingGraphs
+from ldlm_lint.edits.written_parts import keyword_of
 from ldlm_lint.model import Confidence, Consequence, Finding, Reference, Related, Rule
 from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.written import keyword_of
 from ldlm_lint.concepts.accumulation import Accumulations
 from ldlm_lint.concepts.reduction import Reduction
+from ldlm_lint.edits.keywords import remove_arguments
+from ldlm_lint.edits.written_parts import keyword_of
 from ldlm_lint.frameworks.sections import SHARDED, Section, in_force, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Finding, Fix, Reference, Related, Rule
 from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.group_timeouts import Group, GroupTimeouts
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Probe, Reference, Related, Rule
 from ldlm_lint.program.handles import Call
 from ldlm_lint.rules.collectives import length_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.removal import removal
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.lightning_trainers import TRAINERS
 from ldlm_lint.concepts.steps import Steps
+from ldlm_lint.edits.removed_calls import removal
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Fix, Frequency, Probe, Reference, Rule
 
 if TYPE_CHECKING:

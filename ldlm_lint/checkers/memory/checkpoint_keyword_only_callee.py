@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.written import keyword_of, parts_of
 from ldlm_lint.checkers.memory.segment_fixes import DOCUMENTATION, IMPORTS, function_of
 from ldlm_lint.concepts.segments import Segment, Segments
+from ldlm_lint.edits.written_parts import keyword_of, parts_of
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Related, Rule
 from ldlm_lint.vocabulary.segments import FLAG
 from ldlm_lint.wording import listed, quoted

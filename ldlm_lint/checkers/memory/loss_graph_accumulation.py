@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.detaching import detach, statement_at
 from ldlm_lint.concepts.kept_graphs import Kept, KeptGraphs
 from ldlm_lint.concepts.value_reads import ValueReads
+from ldlm_lint.edits.detaching import detach, statement_at
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.concepts.builders import Runs
 from ldlm_lint.concepts.models import Models, Stack
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.concepts.recorded_runs import RecordedRuns
 from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.files.edited import edit_key
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.written import keyword_of, parts_of
 from ldlm_lint.checkers.memory.segment_fixes import (
     DOCUMENTATION,
     IMPORTS,
@@ -17,6 +16,7 @@ from ldlm_lint.checkers.memory.segment_fixes import (
 )
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.concepts.segments import Misuse, Segment, Segments
+from ldlm_lint.edits.written_parts import keyword_of, parts_of
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Probe, Rule
 from ldlm_lint.vocabulary.segments import FLAG, NON_REENTRANT
 from ldlm_lint.wording import listed, quoted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.written import keyword_of, parts_of
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.written_parts import keyword_of, parts_of
 from ldlm_lint.model import Edit, Reference
 from ldlm_lint.program.handles import Call
 

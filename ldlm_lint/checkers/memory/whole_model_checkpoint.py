@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import parts_of
 from ldlm_lint.checkers.memory.segment_fixes import DOCUMENTATION, IMPORTS, TECHNIQUES, function_of
 from ldlm_lint.concepts.block_stacks import BlockStacks
 from ldlm_lint.concepts.segments import Segment, Segments
+from ldlm_lint.edits.written_parts import parts_of
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.accumulation import Accumulation, Accumulations
 from ldlm_lint.concepts.losses import BackwardPasses
 from ldlm_lint.concepts.micro_losses import MicroLosses
 from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import (
     Applicability,
     Confidence,

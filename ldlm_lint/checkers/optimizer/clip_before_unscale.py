@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.contexts import put_before
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.gradient_scalers import GradientScalers, ScaledClip
 from ldlm_lint.concepts.intervals import Intervals
+from ldlm_lint.edits.blocks import put_before
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.lightning_trainers import LightningTrainers
 from ldlm_lint.concepts.optimizers import Optimizers
+from ldlm_lint.edits.keywords import remove_arguments
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Probe, Reference, Related, Rule
 from ldlm_lint.program.handles import Call
 from ldlm_lint.vocabulary.fused_kernels import WITH_FUSED, WITHOUT_FUSED

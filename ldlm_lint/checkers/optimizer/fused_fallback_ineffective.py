@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
 from ldlm_lint.concepts.optimizers import Optimizers
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Probe, Reference, Related, Rule
 from ldlm_lint.vocabulary.fused_kernels import CHECKED_IN_STEP, WITH_FUSED, WITHOUT_FUSED
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import Part, written_argument
 from ldlm_lint.concepts.optimizers import Optimizers
+from ldlm_lint.edits.written_parts import Part, written_argument
 from ldlm_lint.model import (
     Applicability,
     Consequence,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.written import entry_of
+from ldlm_lint.edits.written_parts import entry_of
 from ldlm_lint.frameworks.sections import Section, vocabulary
 from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Finding, Reference, Rule, Span
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS

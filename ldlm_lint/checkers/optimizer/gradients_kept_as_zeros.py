@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.edits.keywords import remove_arguments
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Frequency, Probe, Reference, Rule
 from ldlm_lint.program.handles import Call
 

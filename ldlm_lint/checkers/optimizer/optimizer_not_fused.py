@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.concepts.builders import Runs
 from ldlm_lint.concepts.devices import HostModels
 from ldlm_lint.concepts.left_off import LeftOff
@@ -17,6 +15,8 @@ from ldlm_lint.concepts.named_optimizers import NamedOptimizers
 from ldlm_lint.concepts.optimizers import Optimizers
 from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.frameworks.checkpoints import trains_adapters
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.statements import ABOUT_SCHEDULES, move_behind
 from ldlm_lint.concepts.schedules import EarlyStep, Schedules, Step, subject
+from ldlm_lint.edits.statements import ABOUT_SCHEDULES, move_behind
 from ldlm_lint.model import (
     Applicability,
     Confidence,

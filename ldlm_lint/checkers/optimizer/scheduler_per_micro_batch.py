@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.statements import ABOUT_SCHEDULES, move_into
 from ldlm_lint.concepts.frequent_schedules import FrequentSchedules
 from ldlm_lint.concepts.schedules import Schedules, subject
+from ldlm_lint.edits.statements import ABOUT_SCHEDULES, move_into
 from ldlm_lint.model import (
     Applicability,
     Confidence,

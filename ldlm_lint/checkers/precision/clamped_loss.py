@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.edits import delete_line
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.written import Part, parts_of, written_argument
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.losses import Losses
 from ldlm_lint.concepts.untrained import Untrained
+from ldlm_lint.edits.keywords import remove_arguments
+from ldlm_lint.edits.lines import delete_line
+from ldlm_lint.edits.written_parts import Part, parts_of, written_argument
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Frequency, Reference, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.handles import Call, Expr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.contexts import without_try
+from ldlm_lint.edits.blocks import without_try
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Probe, Reference, Related, Rule
 from ldlm_lint.wording import quoted
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.assignments import set_to, statement_at
-from ldlm_lint.autofix.beginnings import insert_at_beginning, name_of_torch
 from ldlm_lint.concepts.arithmetic import Arithmetic
 from ldlm_lint.concepts.process_settings import ProcessSettings
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.concepts.training_scripts import TrainingScripts
+from ldlm_lint.edits.assignments import set_to, statement_at
+from ldlm_lint.edits.beginnings import insert_at_beginning, name_of_torch
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Frequency, Probe, Reference, Rule
 from ldlm_lint.wording import remark_at
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.renaming import name_at, put_first, renaming
-from ldlm_lint.autofix.written import mention_in
 from ldlm_lint.concepts.named_uses import NamedUse, NamedUses
 from ldlm_lint.concepts.version_tests import VersionTests
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.renaming import name_at, put_first, renaming
+from ldlm_lint.edits.written_parts import mention_in
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.vocabulary.mixed_precision import DTYPES, MODULES, NEW, NEW_TEXTS, OLD, RENAMED

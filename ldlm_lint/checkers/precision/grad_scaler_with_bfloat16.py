@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.precision import Autocasts, Precision
 from ldlm_lint.concepts.read_settings import ReadSettings
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.assignments import statement_at
 from ldlm_lint.concepts.process_settings import ProcessSettings
 from ldlm_lint.concepts.version_tests import VersionTests
+from ldlm_lint.edits.assignments import statement_at
 from ldlm_lint.model import Consequence, Finding, Probe, Reference, Related, Rule
 from ldlm_lint.program.handles import Call
 from ldlm_lint.wording import located

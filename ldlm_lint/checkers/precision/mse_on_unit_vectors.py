@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.written import parts_of
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.losses import Losses
 from ldlm_lint.concepts.unit_vectors import UnitVectors
 from ldlm_lint.concepts.untrained import Untrained
+from ldlm_lint.edits.written_parts import parts_of
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Frequency, Reference, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.handles import Call, Expr

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.assignments import set_to, statement_at
 from ldlm_lint.concepts.process_settings import ProcessSettings
 from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.edits.assignments import set_to, statement_at
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Frequency, Probe, Reference, Related, Rule
 from ldlm_lint.wording import quoted
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.beginnings import insert_at_beginning, name_of_torch
 from ldlm_lint.concepts.arithmetic import Arithmetic
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.concepts.training_scripts import TrainingScripts
+from ldlm_lint.edits.beginnings import insert_at_beginning, name_of_torch
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Frequency, Probe, Reference, Rule
 from ldlm_lint.rules.measured import H100
 from ldlm_lint.tables import interface

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.concepts.written_attention import WrittenAttention
+from ldlm_lint.edits.written_parts import written_argument
 from ldlm_lint.model import (
     Applicability,
     Confidence,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from astroid import nodes
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.concepts.reduction import Reduction
+from ldlm_lint.files.edited import edit_key
 from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import (

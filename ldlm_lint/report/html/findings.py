@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ldlm_lint.add_ignores import REASON
 from ldlm_lint.autofix.diff import patch_base, unified_diff
-from ldlm_lint.autofix.edits import OverlapError, after_fix
+from ldlm_lint.files.edited import OverlapError, after_fix
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import edited_sources, has_edits, is_open, rule_url, settling, shown_path, source_of

@@ -12,8 +12,8 @@ from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.edits.keywords import add_keyword
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Kind, Source
 

@@ -6,7 +6,7 @@ import ast
 import itertools
 from collections.abc import Collection, Iterator
 
-from ldlm_lint.autofix.lines import indent_at, insert_above, is_alone
+from ldlm_lint.edits.lines import indent_at, insert_above, is_alone
 from ldlm_lint.model import Edit
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.source import Source

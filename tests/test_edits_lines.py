@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from snippets import source
 
-from ldlm_lint.autofix.beginnings import insert_at_beginning
-from ldlm_lint.autofix.edits import apply_edits
-from ldlm_lint.autofix.lines import stands_alone, step_of
+from ldlm_lint.edits.beginnings import insert_at_beginning
+from ldlm_lint.edits.lines import stands_alone, step_of
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Source
 

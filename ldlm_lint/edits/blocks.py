@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from ldlm_lint.autofix.branches import indent_unit
-from ldlm_lint.autofix.calls import MAX_LINE
-from ldlm_lint.autofix.lines import indent_at
+from ldlm_lint.edits.keywords import MAX_LINE
+from ldlm_lint.edits.lines import indent_at, indent_unit
 from ldlm_lint.model import Edit
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.source import Source

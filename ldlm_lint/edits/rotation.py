@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.autofix.lines import is_alone
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.edits.lines import is_alone
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source

@@ -1,14 +1,21 @@
-"""Whole lines of Python code: where a statement's own comments begin, and by how much its block is indented."""
+"""Whole lines: put in and taken out, where a statement's own comments begin, and by how much its block is indented."""
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
     from astroid import nodes
+
+_BLANK = lazily(r"[ 	]*")
 
 
 def stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
@@ -59,3 +66,43 @@ def step_of(source: Source, statement: nodes.NodeNG) -> str:
         if inner.lineno > outer.lineno and deeper.startswith(own) and deeper != own:
             return deeper[len(own) :]
     return "\t" if "\t" in indent_of(source, statement) else "    "
+
+
+def indent_unit(source: Source, line: int, indent: str) -> str | None:
+    """The indentation of the block around a line relative to the statement that opens it."""
+    for above in reversed(source.lines[: line - 1]):
+        match = _BLANK.match(above)
+        outer = match.group() if match else ""
+        if (
+            above.strip()
+            and not above.lstrip().startswith("#")
+            and len(outer) < len(indent)
+            and indent.startswith(outer)
+        ):
+            return indent[len(outer) :] if above.rstrip().endswith(":") or re.search(r":\s*#", above) else None
+    return None
+
+
+def delete_line(source: Source, span: Span) -> Edit:
+    """Delete every line that ``span`` touches, with its line ending.
+
+    The smaller number of blank lines above or below is deleted too, so that the gap does not grow. Other text on these
+    lines is deleted too; the caller must handle a block that becomes empty.
+    """
+    starts = source.line_starts
+    first = max(bisect.bisect_right(starts, span.start) - 1, 0)
+    after = bisect.bisect_right(starts, max(span.start, span.end - 1))
+    above, below = _blank_lines(source, range(first - 1, -1, -1)), _blank_lines(source, range(after, len(starts)))
+    if above and below:
+        first, after = (first - above, after) if above < below else (first, after + below)
+    end = starts[after] if after < len(starts) else len(source.data)
+    return Edit(Span(span.path, starts[first], end, span.cell), "")
+
+
+def _blank_lines(source: Source, numbers: Iterable[int]) -> int:
+    """The number of leading empty lines."""
+    # Text after the last line break is not a complete line.
+    lines = source.lines[:-1]
+    return sum(
+        1 for _ in itertools.takewhile(lambda number: number < len(lines) and not lines[number].strip(), numbers)
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.autofix.lines import is_alone
-from ldlm_lint.autofix.rotation import can_be_repeated
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.edits.lines import is_alone
+from ldlm_lint.edits.rotation import can_be_repeated
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source

@@ -1,4 +1,4 @@
-"""The calls that change something on the disk, each durable when it returns; all of autofix writes through them."""
+"""The calls that change something on the disk, each durable when it returns."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.autofix.import_places import bindings, insertion, joining
+from ldlm_lint.edits.import_places import bindings, insertion, joining
 from ldlm_lint.model import Edit
 from ldlm_lint.python.syntax import parses, required
 from ldlm_lint.shapes.walks import nodes_below

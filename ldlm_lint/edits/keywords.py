@@ -1,4 +1,4 @@
-"""Adding a keyword argument to a Python call, in the layout of the call."""
+"""Keyword arguments of a Python call, added and removed in the layout of the call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import tokenize
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ldlm_lint.autofix.tokens import BLANK, NEWLINE, Token, depths_of, tokens_of
+from ldlm_lint.code.tokens import BLANK, NEWLINE, Token, depths_of, tokens_of
+from ldlm_lint.edits.lines import delete_line
+from ldlm_lint.files.edited import overlap
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 MAX_LINE = 100
+_END_OF_LINE = lazily(rb"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n)")
+_COMMA = lazily(rb"[ \t]*,[ \t]*")
 
 
 def add_keyword(source: Source, call: Span, name: str, value: str) -> Edit | None:
@@ -161,3 +166,30 @@ class _Layout(NamedTuple):
 
 def _line_start(text: str, offset: int) -> int:
     return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def remove_arguments(source: Source, arguments: Sequence[Span]) -> tuple[Edit, ...] | None:
+    """Remove arguments of a call, each with its comma; one on its own lines is removed with these lines and their
+    comments.
+
+    None if the text between the arguments is too unusual to cut, for instance a comma on the next line.
+    """
+    edits = [_removal(source, span) for span in arguments]
+    known = tuple(edit for edit in edits if edit is not None)
+    if len(known) != len(edits) or any(overlap(one, other) for one in known for other in known if one is not other):
+        return None
+    return known
+
+
+def _removal(source: Source, span: Span) -> Edit | None:
+    data = source.data
+    before = data[: span.start].rstrip(b" \t")
+    comma = _COMMA.match(data, span.end)
+    end = comma.end() if comma else span.end
+    if before.endswith((b"\n", b"\r")) and _END_OF_LINE.match(data, end):
+        return delete_line(source, span)
+    if before.endswith(b","):
+        return Edit(Span(span.path, len(before) - 1, span.end, span.cell), "")
+    if before.endswith((b"(", b"\n", b"\r")) and (comma or data[span.end : span.end + 1] == b")"):
+        return Edit(Span(span.path, span.start, end, span.cell), "")
+    return None

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from collected import for_every
 
-from ldlm_lint.autofix.tokens import line_of_tokens, pieces_of, signature_of, value_bound_by
-from ldlm_lint.autofix.written import Part, parts_in, span_in
 from ldlm_lint.code import table_of
+from ldlm_lint.code.tokens import line_of_tokens, pieces_of, signature_of, value_bound_by
+from ldlm_lint.edits.written_parts import Part, parts_in, span_in
 from ldlm_lint.model import Span
 from ldlm_lint.source import Kind, Source, UnreadableError
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.edits import delete_line
+from ldlm_lint.edits.lines import delete_line
 from ldlm_lint.model import Edit
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.syntax import required

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.written import Part, parts_of
 from ldlm_lint.concepts.named_uses import NamedUse, NamedUses
+from ldlm_lint.edits.written_parts import Part, parts_of
 from ldlm_lint.model import Edit
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.handles import Call

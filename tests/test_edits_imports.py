@@ -6,8 +6,8 @@ import ast
 
 from collected import for_every
 
-from ldlm_lint.autofix.edits import apply_edits
-from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.source import Kind, Source
 
 MODULE, NAME = "torch.utils.checkpoint", "checkpoint"

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.tokens import (
+from ldlm_lint.code import Table
+from ldlm_lint.code.table import Node, column_of, line_of
+from ldlm_lint.code.tokens import (
     Piece,
     depths_of,
     line_of_tokens,
@@ -16,8 +17,7 @@ from ldlm_lint.autofix.tokens import (
     tokens_of,
     value_bound_by,
 )
-from ldlm_lint.code import Table
-from ldlm_lint.code.table import Node, column_of, line_of
+from ldlm_lint.edits.keywords import remove_arguments
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Call, Class, Expr, Function

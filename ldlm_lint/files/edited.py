@@ -1,13 +1,10 @@
-"""Edits for rules: minimal text on bytes, so that comments, newlines and trailing commas survive."""
+"""Files after edits: the order of edits, whether they overlap, and the bytes that they make."""
 
 from __future__ import annotations
 
-import bisect
-import itertools
 from collections.abc import Iterable, Mapping
 
-from ldlm_lint.autofix.resolve import edit_key, overlap
-from ldlm_lint.model import Edit, Fix, Span
+from ldlm_lint.model import Edit, Fix
 from ldlm_lint.source import Source
 
 
@@ -46,26 +43,16 @@ def after_fix(fix: Fix, sources: Mapping[str, Source]) -> dict[str, bytes]:
     }
 
 
-def delete_line(source: Source, span: Span) -> Edit:
-    """Delete every line that ``span`` touches, with its line ending.
-
-    The smaller number of blank lines above or below is deleted too, so that the gap does not grow. Other text on these
-    lines is deleted too; the caller must handle a block that becomes empty.
-    """
-    starts = source.line_starts
-    first = max(bisect.bisect_right(starts, span.start) - 1, 0)
-    after = bisect.bisect_right(starts, max(span.start, span.end - 1))
-    above, below = _blank_lines(source, range(first - 1, -1, -1)), _blank_lines(source, range(after, len(starts)))
-    if above and below:
-        first, after = (first - above, after) if above < below else (first, after + below)
-    end = starts[after] if after < len(starts) else len(source.data)
-    return Edit(Span(span.path, starts[first], end, span.cell), "")
+def overlap(left: Edit, right: Edit) -> bool:
+    """Whether two different edits touch a common byte, or one inserts inside a replacement of the other."""
+    if left == right or left.span.path != right.span.path:
+        return False
+    if left.span == right.span:
+        return left.span.start < left.span.end
+    return left.span.start < right.span.end and right.span.start < left.span.end
 
 
-def _blank_lines(source: Source, numbers: Iterable[int]) -> int:
-    """The number of leading empty lines."""
-    # Text after the last line break is not a complete line.
-    lines = source.lines[:-1]
-    return sum(
-        1 for _ in itertools.takewhile(lambda number: number < len(lines) and not lines[number].strip(), numbers)
-    )
+def edit_key(edit: Edit) -> tuple[str, int, int, int, str]:
+    """The order of edits; unlike comparing spans it also orders a plain file and a notebook's cell."""
+    span = edit.span
+    return (span.path, span.start, span.end, -1 if span.cell is None else span.cell, edit.text)

@@ -14,10 +14,11 @@ import jsonschema
 import pytest
 from collected import for_every
 
-from ldlm_lint.bench import compare, samples
+from ldlm_lint.bench import compare, report, samples
 from ldlm_lint.bench.compare import Change
 from ldlm_lint.bench.guards import only_on_cuda
 from ldlm_lint.bench.losses import Agreement, losses
+from ldlm_lint.bench.losses_in_words import loss_lines
 from ldlm_lint.bench.notes import all_notes
 from ldlm_lint.bench.rounds import failed, orders, too_small
 from ldlm_lint.bench.samples import Logged, Sample
@@ -26,8 +27,6 @@ from ldlm_lint.cli import main
 from ldlm_lint.evidence.model import Environment, Evidence, Run, Status
 from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.probe.launch import Ended
-from ldlm_lint.report import bench as report
-from ldlm_lint.report.bench_losses import loss_lines
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "bench.schema.json").read_text(encoding="utf-8"))
 LOSSES = {1: 2.5, 2: 2.25, 3: 2.0}

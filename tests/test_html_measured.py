@@ -16,12 +16,13 @@ from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, writ
 from pages import Element, checked
 
 from ldlm_lint.bench import compare
+from ldlm_lint.bench import page as bench
 from ldlm_lint.bench.invocation import Invocation
 from ldlm_lint.bench.losses import losses
 from ldlm_lint.bench.samples import Logged, Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 from ldlm_lint.evidence.model import Environment, Evidence, Judgement, Measurement, Run, Scope, Site, Status
-from ldlm_lint.report.html import bench, intervals, memory, verdicts
+from ldlm_lint.report.html import intervals, memory, verdicts
 from ldlm_lint.report.html.charts import Scale
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,9 +9,10 @@ import pytest
 from chromium import DESK, PHONE, Chromium, Tab, chromium
 from test_html_measured import RECORD, compared, hostile_pages, memory_evidence, samples
 
+from ldlm_lint.bench import page as bench
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.verdicts import assess
-from ldlm_lint.report.html import bench, memory, verdicts
+from ldlm_lint.report.html import memory, verdicts
 
 pytestmark = pytest.mark.browser
 PAGES = ("bench", "verdicts", "memory", "hostile bench", "hostile verdicts", "hostile memory")

@@ -168,12 +168,11 @@ def _report(
     pressure: float | None,
     guarded: Sequence[str],
 ) -> int:
-    from ldlm_lint.bench import compare
+    from ldlm_lint.bench import compare, report
     from ldlm_lint.bench.losses import losses as compared_losses
     from ldlm_lint.bench.notes import all_notes
     from ldlm_lint.evidence.model import Environment, plain
     from ldlm_lint.probe import machine
-    from ldlm_lint.report import bench as report
 
     busy = pressure is not None and pressure > machine.MOST_PRESSURE
     why = f"before the first run, tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
@@ -192,7 +191,7 @@ def _report(
     if arguments.plot:
         _draw(samples, comparisons, job.command, arguments.plot)
     if arguments.html:
-        from ldlm_lint.report.html import bench as page
+        from ldlm_lint.bench import page
 
         invocation = _invocation(arguments, job)
         found = page.Compared(comparisons, losses, samples, fixes, environment, notes, invocation)

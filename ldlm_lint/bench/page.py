@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from ldlm_lint.bench.compare import FEWEST_ROUNDS, Change, Comparison
 from ldlm_lint.bench.invocation import Invocation
 from ldlm_lint.bench.losses import Agreement, Losses
+from ldlm_lint.bench.losses_in_words import difference, loss_lines
+from ldlm_lint.bench.report import conclusion, gain, noise, spread
 from ldlm_lint.bench.samples import Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 from ldlm_lint.evidence.model import Environment
 from ldlm_lint.evidence.statistics import BAR
 from ldlm_lint.probe.projects import without_secrets
-from ldlm_lint.report.bench import conclusion, gain, noise, spread
-from ldlm_lint.report.bench_losses import difference, loss_lines
 from ldlm_lint.report.html.charts import Line, LineChart, line_chart
 from ldlm_lint.report.html.facts import machine, short, url_of
 from ldlm_lint.report.html.intervals import Interval, chart

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from ldlm_lint.bench.compare import FEWEST_ROUNDS, Change, Comparison
 from ldlm_lint.bench.losses import Agreement, Losses, Special
+from ldlm_lint.bench.losses_in_words import difference, loss_lines
 from ldlm_lint.bench.samples import Sample
 from ldlm_lint.evidence.model import plain
 from ldlm_lint.evidence.statistics import Quartiles
-from ldlm_lint.report.bench_losses import difference, loss_lines
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.console import console_of
 from ldlm_lint.report.verdicts import amount

@@ -9,10 +9,10 @@ import pytest
 from collected import for_every
 from harness import pylint_in_process
 
+from ldlm_lint.code.newer_syntax import certain_version, newer_python, possible_version
 from ldlm_lint.config import Config
 from ldlm_lint.engine import run
 from ldlm_lint.model import Finding, Severity
-from ldlm_lint.python.newer_syntax import certain_version, newer_python, possible_version
 
 OLD = (3, 10)
 

@@ -17,7 +17,7 @@ from astroid import nodes
 from ldlm_lint.checkers import checkers_of
 from ldlm_lint.edits.imports import names_given
 from ldlm_lint.failures import internal_error
-from ldlm_lint.model import Claim, FileResult, Finding
+from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.flow import GRADIENTS, ModuleFlow, summarize
@@ -152,7 +152,7 @@ _EXPORTED = "a notebook that Databricks exported, whose commands are not Python"
 
 
 def _syntax_error(source: Source, line: int, message: str) -> Finding:
-    from ldlm_lint.python.newer_syntax import newer_python
+    from ldlm_lint.code.newer_syntax import asks_for_newer, newer_python
 
     line = min(line, len(source.lines))
     text = source.lines[line - 1]
@@ -164,11 +164,3 @@ def _syntax_error(source: Source, line: int, message: str) -> Finding:
     args = (("error", message), ("checked", "only the code before it is checked"))
     finding = Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args, claims=asks_for_newer(message_alone, text))
     return finding.lowered(_EXPORTED) if source.data.startswith(_DATABRICKS) and text.lstrip()[:1] in ("!", "%") else finding
-
-
-def asks_for_newer(message: str, line: str) -> tuple[Claim, ...]:
-    """The claim about a line that the running Python rejects, but a newer one may accept."""
-    from ldlm_lint.python.newer_syntax import possible_version
-
-    newer = possible_version(line, message, sys.version_info[:2])
-    return (Claim("may-need-newer-python", f"{message}\n{line}"),) if newer is not None else ()

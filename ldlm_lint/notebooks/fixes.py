@@ -28,7 +28,7 @@ _WORD = lazily(r"[^\W\d]\w*")
 
 def unparsed(source: Source) -> Iterator[Finding]:
     """A finding for each cell that is not Python, at the line that shows it."""
-    from ldlm_lint.checkers.host import asks_for_newer
+    from ldlm_lint.code.newer_syntax import asks_for_newer
 
     for part in source.parts:
         if part.error:

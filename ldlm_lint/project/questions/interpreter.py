@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from ldlm_lint.code.newer_syntax import certain_version, possible_version
 from ldlm_lint.model import Finding, Severity
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.required_python import required_python
-from ldlm_lint.python.newer_syntax import certain_version, possible_version
 
 
 def _may_need_newer_python(context: Context, finding: Finding, subject: str) -> Verdict:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 
 Version = tuple[int, int]
@@ -44,3 +47,9 @@ def possible_version(line: str, message: str, running: Version) -> Version | Non
     template = message == _EXCEPTIONS or (message == _UNSPECIFIC and _T_STRING.search(line))
     versions = [version for version, holds in ((_F_STRINGS, f_string), (_TEMPLATES, template)) if holds and version > running]
     return certain_version(line, running) or min(versions, default=None)
+
+
+def asks_for_newer(message: str, line: str) -> tuple[Claim, ...]:
+    """The claim about a line that the running Python rejects, but a newer one may accept."""
+    newer = possible_version(line, message, sys.version_info[:2])
+    return (Claim("may-need-newer-python", f"{message}\n{line}"),) if newer is not None else ()

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ldlm_lint.cli import COMMANDS, parser_of  # noqa: E402
+from ldlm_lint.commands.table import COMMANDS, parser_of  # noqa: E402
 from ldlm_lint.rules import ALL  # noqa: E402
 from ldlm_lint.settings import SETTINGS, config_schema  # noqa: E402
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ldlm_lint.cli import COMMANDS, main, parser_of
+from ldlm_lint.cli import main
+from ldlm_lint.commands.table import COMMANDS, parser_of
 
 Run = Callable[..., tuple[int, str, str]]
 """What is called with words, and gives the exit code and both streams."""

@@ -13,6 +13,7 @@ from calling import Enter, Run
 from collected import for_every
 
 from ldlm_lint import __version__, cli, engine
+from ldlm_lint.commands import table
 from ldlm_lint.commands.output import exit_code
 from ldlm_lint.config import Config
 from ldlm_lint.model import Finding, Problem, Report, Severity, Span
@@ -273,7 +274,7 @@ def test_version_and_help(run: Run) -> None:
     assert run("--version") == (0, f"ldlm-lint {__version__}\n", "")
     code, out, _ = run("--help")
     assert code == 0
-    assert all(f"  {command.name} " in out for command in cli.COMMANDS)
+    assert all(f"  {command.name} " in out for command in table.COMMANDS)
     assert "--unsafe-fixes" in run("check", "--help")[1]
 
 

@@ -12,8 +12,8 @@ import pytest
 from calling import Enter, Run, every_parser
 from collected import for_every
 
-from ldlm_lint.cli import COMMANDS, parser_of
 from ldlm_lint.commands.completion import SHELLS, described
+from ldlm_lint.commands.table import COMMANDS, parser_of
 from ldlm_lint.parsing import did_you_mean
 
 BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\ntorchrun train.py\n"

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from ldlm_lint import parsing
-from ldlm_lint.cli import COMMANDS, parser_of
+from ldlm_lint.commands.table import COMMANDS, parser_of
 
 
 @pytest.mark.parametrize("told", ["", "0", "-3", "wide", "72", "300"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ldlm_lint.cli import parser_of
+from ldlm_lint.commands.table import parser_of
 from ldlm_lint.parsing import parsed
 from ldlm_lint.server.settings import Settings
 

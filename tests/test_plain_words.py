@@ -12,7 +12,7 @@ import pytest
 from calling import every_parser
 from collected import for_every
 
-from ldlm_lint.cli import COMMANDS, parser_of
+from ldlm_lint.commands.table import COMMANDS, parser_of
 from ldlm_lint.rules import ALL
 from ldlm_lint.untrusted_toml import loads
 

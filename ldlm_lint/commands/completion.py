@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from ldlm_lint.commands.output import OK
+from ldlm_lint.commands.table import COMMANDS, parser_of
 
 SHELLS = ("bash", "zsh", "fish")
 EPILOG = """\
@@ -42,7 +43,6 @@ def described() -> argparse.ArgumentParser:
     """The whole parser, with the values of each argument; the program itself accepts the arguments of ``check``."""
     import shtab
 
-    from ldlm_lint.cli import COMMANDS, parser_of
     from ldlm_lint.options import configure_options
     from ldlm_lint.rules import ALL
     from ldlm_lint.select import CONSEQUENCES

@@ -116,11 +116,11 @@ def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:
 
 def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult:
     if source.kind is Kind.SHELL:
-        from ldlm_lint.shell.lint import lint as lint_shell
+        from ldlm_lint.checkers.scripts.lint import lint as lint_shell
 
         return lint_shell(source, config.facts)
     if source.kind is not Kind.PYTHON:
-        from ldlm_lint.configs.lint import lint as lint_config
+        from ldlm_lint.checkers.configurations.lint import lint as lint_config
 
         return lint_config(source, config.facts)
     from ldlm_lint.checkers.host import lint as lint_python

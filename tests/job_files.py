@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from ldlm_lint.configs import containers, dockerfile, dotenv
+from ldlm_lint.checkers.configurations import containers, images
+from ldlm_lint.configs import dotenv
 from ldlm_lint.configs.read import read
 from ldlm_lint.model import Applicability, Edit, Finding
 from ldlm_lint.rules import ALL
@@ -20,7 +21,7 @@ def findings(text: str | bytes, kind: Kind, name: str = "") -> list[Finding]:
     if kind is Kind.DOTENV:
         found = dotenv.findings(source, DEFAULTS)
     elif kind is Kind.DOCKERFILE:
-        found = dockerfile.findings(source, DEFAULTS)
+        found = images.findings(source, DEFAULTS)
     else:
         found = containers.findings(source, read(source), DEFAULTS)
     return sorted(found, key=lambda one: one.order)

@@ -11,7 +11,7 @@ import pytest
 from collected import for_every
 from snippets import ROOT, argument
 
-from ldlm_lint.configs import keys
+from ldlm_lint.checkers.configurations import own_keys
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.model import Finding
 from ldlm_lint.project import QUESTIONS, Project, Verdict
@@ -437,7 +437,7 @@ def test_a_file_that_no_program_reads_has_no_dead_keys() -> None:
 
 
 def test_every_topic_that_a_candidate_names_exists() -> None:
-    rules = (Path(keys.__file__).parents[1] / "checkers").glob("*/*.py")
-    text = "".join(one.read_text(encoding="utf-8") for one in (Path(keys.__file__), *rules))
+    rules = Path(own_keys.__file__).parents[1].glob("*/*.py")
+    text = "".join(one.read_text(encoding="utf-8") for one in rules)
     named = set(re.findall(r'"configured-value-reaches-call", "([a-z-]+)"', text)) | {"no-workers"}
     assert named == set(TOPICS)

@@ -14,12 +14,12 @@ from collected import for_every
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ldlm_lint.checkers.scripts.lint import lint
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix, Span
 from ldlm_lint.rules import OPTIONS, environment_names
 from ldlm_lint.rules.environment import RULES
 from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.rules.settings import Setting, Value
-from ldlm_lint.shell.lint import lint
 from ldlm_lint.source import Kind, Source
 
 BASH = shutil.which("bash")

@@ -9,12 +9,12 @@ from collected import for_every
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.checkers.host import lint as lint_python
+from ldlm_lint.checkers.scripts.lint import lint as lint_shell
 from ldlm_lint.config import Config
 from ldlm_lint.model import Applicability, Confidence, FileResult, Finding
 from ldlm_lint.rules import OPTIONS
 from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.rules.roles import is_diagnostic, speaks_of_debugging
-from ldlm_lint.shell.lint import lint as lint_shell
 from ldlm_lint.source import Kind, Source
 
 DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | {"target-torch": None, "newest-torch": None}

@@ -9,9 +9,9 @@ from collected import for_every
 from snippets import ROOT, ask, context
 
 from ldlm_lint import tables
-from ldlm_lint.configs.framework_sections import is_record, sections
-from ldlm_lint.configs.frameworks import findings
+from ldlm_lint.checkers.configurations.settings import findings
 from ldlm_lint.configs.read import read
+from ldlm_lint.frameworks.documents import is_record, sections
 from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.project import QUESTIONS, Project

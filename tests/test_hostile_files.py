@@ -181,7 +181,7 @@ def test_each_question_that_is_given_up_leaves_less_for_those_that_follow() -> N
 def test_a_rule_that_raises_is_one_finding_and_the_others_go_on(
     error: type[Exception], project: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldlm_lint.configs import keys
+    from ldlm_lint.checkers.configurations import own_keys
     from ldlm_lint.shell import launch_batch
 
     def fails(*_: object) -> Iterator[None]:
@@ -189,7 +189,7 @@ def test_a_rule_that_raises_is_one_finding_and_the_others_go_on(
         yield
 
     monkeypatch.setattr(launch_batch, "drifting", fails)
-    monkeypatch.setattr(keys, "findings", fails)
+    monkeypatch.setattr(own_keys, "findings", fails)
     (project / "train.yaml").write_text("env:\n  TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC: '12000000'\nnum_workers: 0\n")
     code, findings = lint()
     assert code == 3

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from collected import for_every
 
+from ldlm_lint.checkers.scripts.lint import lint
 from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Applicability, Finding
-from ldlm_lint.shell.lint import lint
 from ldlm_lint.source import Kind, Source
 
 CAUSES = {

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ldlm_lint.checkers.scripts.lint import lint
 from ldlm_lint.config import Config
 from ldlm_lint.rules import ALL
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.shell.launchers import launcher_of
-from ldlm_lint.shell.lint import lint
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Form
 from ldlm_lint.source import Kind, Source, UnreadableError

@@ -9,11 +9,11 @@ from collected import for_every
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ldlm_lint.checkers.scripts.lint import lint
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import words
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.shell.launchers import launcher_of
-from ldlm_lint.shell.lint import lint
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Form, Reading, Script
 from ldlm_lint.source import Kind, Source

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from collected import for_every
 
+from ldlm_lint.checkers.scripts.lint import lint
 from ldlm_lint.config import Config
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.rules import ALL
 from ldlm_lint.shell import stand_ins
 from ldlm_lint.shell.launch_code import codes
-from ldlm_lint.shell.lint import lint
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.source import Kind, Source
 

@@ -8,8 +8,8 @@ from snippets import ROOT, context, tree
 from snippets import source as python
 
 from ldlm_lint.checkers.by_program.trainer_settings import find
+from ldlm_lint.checkers.configurations.settings import findings as findings_of_file
 from ldlm_lint.checkers.trainer_sections import of_call
-from ldlm_lint.configs.frameworks import findings as findings_of_file
 from ldlm_lint.configs.read import read
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source

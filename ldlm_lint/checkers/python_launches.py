@@ -23,10 +23,10 @@ WORDS = STARTING
 def find(code: ProjectCode) -> Iterator[Finding]:
     """The findings of the launch rules; without fixes, which would be shell code."""
     for path, command in code.launches_of_python:
-        from ldlm_lint.shell import launch
+        from ldlm_lint.checkers.scripts import launches
 
         call = command.script.launches[0].span
-        for finding in launch.findings((command,), code.facts_on(path)):
+        for finding in launches.findings((command,), code.facts_on(path)):
             # A word without a place in Python is reported at the command's start.
             span = call if finding.span.path == call.path and finding.span.start == call.start else finding.span
             related = tuple(one for one in finding.related if one.span != finding.span)

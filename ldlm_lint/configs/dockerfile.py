@@ -6,18 +6,18 @@ Exports of ``RUN`` end with it, so they are skipped; ``ENV`` applies to everythi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ldlm_lint.configs import commands, instructions
 from ldlm_lint.configs.commands import Code
 from ldlm_lint.configs.instructions import Instruction, Pair
-from ldlm_lint.configs.removal import ConfigEditor, Holder, Place, whole_lines
+from ldlm_lint.configs.removal import Holder, Place, whole_lines
 from ldlm_lint.configs.roles import is_server, starts_server
-from ldlm_lint.configs.variables import Written, elsewhere, is_diagnostic_name, settings_of, without_comments
-from ldlm_lint.model import Edit, Finding, Span
+from ldlm_lint.configs.variables import Written
+from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.rules.settings import Origin, Surroundings, Twin, Value
 from ldlm_lint.source import Source
@@ -38,7 +38,7 @@ class _Stage:
     written: dict[str, Written] = field(default_factory=dict)
 
 
-class _Reader:
+class ImageReader:
     """Goes through a Dockerfile once: stages, variables with their places, code."""
 
     def __init__(self, source: Source) -> None:
@@ -189,25 +189,7 @@ def _starts_server(instruction: Instruction) -> bool:
 
 def codes(source: Source) -> tuple[Code, ...]:
     """The code that the image starts."""
-    return tuple(_Reader(source).codes)
-
-
-def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings about the image's variables for its processes."""
-    reader = _Reader(source)
-    written = [one for stage in reader.running for one in stage.written.values()]
-    for code in reader.codes:
-        yield from commands.findings(source, code, options)
-    if not written:
-        return
-    settings = settings_of(source, written, reader.values)
-    places = {settings[span]: place for span, place in reader.places.items() if span in settings}
-    text = without_comments(source).decode(errors="replace")
-    started = [commands.started(source, code) for code in reader.codes]
-    scene = commands.scene(started, diagnostic=is_diagnostic_name(source.path), text=text)
-    scene = scene._replace(unset=frozenset().union(*(one.names for one in started)))
-    everything = (*settings.values(), *elsewhere(source, settings.values()))
-    yield from decide(everything, options, ConfigEditor(places), scene)
+    return tuple(ImageReader(source).codes)
 
 
 def _holder(source: Source, instruction: Instruction, found: tuple[Pair, ...]) -> Holder:

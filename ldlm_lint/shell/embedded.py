@@ -15,7 +15,6 @@ from tree_sitter import Node
 
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
-from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.embedded_paths import as_of_script, inner_path, start_of
@@ -54,18 +53,6 @@ class _Stretch(NamedTuple):
     end: int
     quote: str = ""
     fills: bool = False
-
-
-def findings(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings of the Python rules in the Python code of a script; those that the project decides have the
-    program's own path."""
-    for inner in programs(code):
-        at_risk = rules_at_risk(inner.source.data[inner.start :], Kind.PYTHON)
-        if at_risk:
-            from ldlm_lint.checkers.host import lint
-
-            for finding in lint(inner.source, "__main__", options, at_risk).findings:
-                yield from _kept(finding, inner)
 
 
 def programs(code: Code) -> Iterator[Inner]:
@@ -115,10 +102,11 @@ def of_program(finding: Finding, script: bytes, program: bytes) -> Iterator[Find
         python = filled(script[start:end])
         written = {} if python is None else dict(python.written)
     inner = Inner(start, end, quote if quote in "'\"" else "", Source(path, program, Kind.PYTHON), written)
-    yield from map(as_of_script, _kept(finding, inner))
+    yield from map(as_of_script, kept(finding, inner))
 
 
-def _kept(finding: Finding, inner: Inner) -> Iterator[Finding]:
+def kept(finding: Finding, inner: Inner) -> Iterator[Finding]:
+    """A finding of a program, at its place in the script; none where it, or its fix, exceeds the code."""
     if finding.rule == UNPARSABLE_FILE.symbol:
         return
     if finding.rule == INTERNAL_ERROR.symbol:

@@ -6,7 +6,7 @@ from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless, is_wrong_heartbeat
-from ldlm_lint.shell.lint import settings
+from ldlm_lint.shell.variables import settings
 from ldlm_lint.source import Kind
 
 _COMMENT = lazily(rb"(?:^|(?<=\s))#[^\n]*")

@@ -9,7 +9,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.environment_aliases import winner_beside
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, inert_beside
 from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
-from ldlm_lint.shell.lint import settings
+from ldlm_lint.shell.variables import settings
 from ldlm_lint.source import Kind
 
 _SHOWN = 3

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.failures import guarded
-from ldlm_lint.model import Claim, Finding
+from ldlm_lint.frameworks import commands
+from ldlm_lint.model import Claim, Finding, Span
 from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.shell import (
     launch_batch,
     launch_calls,
     launch_deprecated,
     launch_flags,
-    launch_frameworks,
     launch_lines,
     launch_pipes,
     launch_prefixes,
@@ -48,8 +49,18 @@ def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[F
             launch_values.fixed_accumulation(code, script),
             launch_values.too_many_workers(code, script, options),
             launch_calls.too_many_workers(code, options),
-            launch_frameworks.trainer_settings(code, script, options),
+            _trainer_settings(code, script, options),
             launch_flags.own_options(code, script, options),
         ]
     for room in rooms:
         yield from guarded(room, script.source.span(0, 0), getattr(room, "__name__", "launch"))
+
+
+def _trainer_settings(code: Code, script: Code, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The findings about the trainings that a script launches with the arguments of transformers' Trainer."""
+    reported: set[tuple[str, Span]] = set()
+    for section in commands.sections(code, script):
+        for finding in findings_of(section, options):
+            if (finding.rule, finding.span) not in reported:
+                reported.add((finding.rule, finding.span))
+                yield finding

@@ -1,28 +1,23 @@
-"""The shell front end's entry point: one script in, its findings out."""
+"""The variables that a script passes to its processes, as settings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from ldlm_lint.failures import guarded
-from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules import environment_aliases, environment_watchdog
-from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
-from ldlm_lint.shell import embedded, launch, tree
-from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of
-from ldlm_lint.shell.processes import COMMENT, scene_of
+from ldlm_lint.shell.processes import COMMENT
 from ldlm_lint.shell.reaching import Change
-from ldlm_lint.shell.removal import ScriptEditor
-from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
 from ldlm_lint.shell.surroundings import Places
-from ldlm_lint.source import Source, UnreadableError
+from ldlm_lint.source import Source
 
 _ASKS = lazily(rb"(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b")
 _COMMAND_END = lazily(rb"[\n;&|]")
@@ -32,46 +27,13 @@ _BASH_NOUNSET = lazily(rb"\bbash[ \t]+-[a-zA-Z]*u")
 _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 
 
-def lint(source: Source, options: Mapping[str, object]) -> FileResult:
-    """Every finding of the shell rules in a script; ``options`` are the rule options by name.
-
-    Raises UnreadableError if it is nested too deeply, or too broken to be parsed.
-    """
-    if problem := tree.problem_of(tree.without_carriage_returns(source.data)):
-        raise UnreadableError(problem)
-    script = scan(source)
-    found = codes(source, script)
-    rooms = {
-        "environment": _environment(source, found, options),
-        "launch": launch.findings(found, options),
-        "embedded": embedded.findings(found[0], options),
-    }
-    results = (one for room, part in rooms.items() for one in guarded(part, source.span(0, 0), room))
-    findings = sorted(results, key=lambda one: one.order)
-    return FileResult(source.path, tuple(findings), unseen=script.unseen)
-
-
-def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings about the variables that the script passes to its processes."""
-    script = _joined(found)
-    assignments = _assignments(source, script)
-    if not assignments:
-        return
-    decided = list(decide(tuple(assignments), options, ScriptEditor(source, assignments), scene_of(source, script)))
-    if script.sources or not script.launches:
-        told = {one.span for one in decided}
-        decided += environment_watchdog.candidates(assignments, told, options)
-        conflicts = {one.span for one in decided if one.rule == environment_aliases.CONFLICTING_ENVIRONMENT_ALIAS.symbol}
-        decided += environment_aliases.candidates(assignments, conflicts, options)
-    yield from decided
-
-
 def settings(source: Source, found: tuple[Code, ...], names: Collection[str] | None = None) -> tuple[Setting, ...]:
     """The variables of a script and of the strings it evaluates of any rule, or with given names."""
-    return tuple(_assignments(source, _joined(found), names)) if found else ()
+    return tuple(assignments_of(source, joined(found), names)) if found else ()
 
 
-def _assignments(source: Source, script: Script, names: Collection[str] | None = None) -> dict[Setting, Assignment]:
+def assignments_of(source: Source, script: Script, names: Collection[str] | None = None) -> dict[Setting, Assignment]:
+    """The settings of a script, with their assignments: of variables of any rule, or with given names."""
     relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
     relevant = [one for one in relevant if names is None or one.name in names]
     relevant = [one for one in relevant if not _is_taken_back(script, one)]
@@ -87,7 +49,7 @@ def _assignments(source: Source, script: Script, names: Collection[str] | None =
     return assignments
 
 
-def _joined(found: tuple[Code, ...]) -> Script:
+def joined(found: tuple[Code, ...]) -> Script:
     """A script with the variables and launches of the strings that it evaluates."""
     script = found[0].script
     inner = [code for code in found[1:] if code.evaluated]

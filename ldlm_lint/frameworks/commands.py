@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.sections import Options, Scalar, Section, Setting, vocabulary
-from ldlm_lint.model import Claim, Edit, Finding, Related, Span
+from ldlm_lint.model import Claim, Edit, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values, written_words
@@ -77,15 +76,12 @@ def _value_span(known: Known) -> Span | None:
     return value.span if value is not None and value.origin is not Origin.VARIABLE else None
 
 
-def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings about the trainings that a script launches with the arguments of transformers' Trainer."""
-    reported: set[tuple[str, Span]] = set()
+def sections(code: Code, script: Code) -> Iterator[Section]:
+    """The settings of the trainings that a script launches with the arguments of transformers' Trainer."""
     for launch in code.script.launches:
         section = _section(script, launch) if is_training(launch) else None
-        for finding in findings_of(section, options) if section is not None else ():
-            if (finding.rule, finding.span) not in reported:
-                reported.add((finding.rule, finding.span))
-                yield finding
+        if section is not None:
+            yield section
 
 
 def _section(script: Code, launch: Launch) -> Section | None:

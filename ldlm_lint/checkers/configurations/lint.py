@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ldlm_lint.configs import containers, dockerfile, dotenv, frameworks, keys
+from ldlm_lint.checkers.configurations import containers, images, own_keys, settings
+from ldlm_lint.configs import dotenv
 from ldlm_lint.configs.document import ChartError, DataError, Document, DocumentError
 from ldlm_lint.configs.read import read
 from ldlm_lint.configs.roles import lies_with_pipelines
@@ -16,7 +17,7 @@ from ldlm_lint.source import Kind, Source
 
 # Files written by this program: evidence and reports contain variables and paths of a run, and are not settings.
 _OURS = lazily(rb'\s*\{\s*"schema":\s*"ldlm-')
-_ROOMS = (containers, frameworks, keys)
+_ROOMS = (containers, settings, own_keys)
 
 
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
@@ -42,7 +43,7 @@ def _found(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
         yield from dotenv.findings(source, options)
         return
     if source.kind is Kind.DOCKERFILE:
-        yield from dockerfile.findings(source, options)
+        yield from images.findings(source, options)
         return
     yield from _of_document(source, read(source), options)
 

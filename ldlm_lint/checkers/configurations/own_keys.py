@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs.document import Document
-from ldlm_lint.configs.framework_sections import DocumentEditor, setting_of
-from ldlm_lint.frameworks.sections import Section
+from ldlm_lint.frameworks.documents import own_settings
 from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.source import Source
@@ -24,29 +23,8 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
     """The findings about values that the program reads from here, and about unread keys."""
     if sum(1 for entry in document.entries if entry.name) > _MOST:
         return
-    yield from findings_of(_own_settings(source, document), options)
+    yield from findings_of(own_settings(source, document), options)
     yield from _dead(document)
-
-
-def _own_settings(source: Source, document: Document) -> Section:
-    """The keys with single values, for rules that know their own by name."""
-    scalars = (one for one in document.scalars() if one.name and not one.shared)
-    settings = {f"{one.document}:{'.'.join(map(str, one.path))}": setting_of(one, one.name) for one in scalars}
-    return Section("own", settings, DocumentEditor(source, document), complete=False)
-
-
-def _number(options: Mapping[str, object], name: str, default: object) -> int:
-    value = options.get(name, default)
-    if not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, not {value!r}")
-    return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-# Unread keys
 
 
 def _dead(document: Document) -> Iterator[Finding]:

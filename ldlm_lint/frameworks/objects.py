@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs.document import Document, Entry, Shape
-from ldlm_lint.configs.framework_sections import DocumentEditor, is_record, settings_of
+from ldlm_lint.frameworks.documents import DocumentEditor, is_record, settings_of
 from ldlm_lint.frameworks.sections import Section, Setting
-from ldlm_lint.model import Claim, Finding
+from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
@@ -17,16 +16,16 @@ HINT = lazily(rb"_target_|class_path|save_top_k|strategy")
 _PARTS = frozenset({"strategy", "save_top_k"})
 
 
-def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings about torch and Lightning objects created by a configuration."""
+def sections(source: Source, document: Document) -> Iterator[tuple[Section, tuple[Claim, ...]]]:
+    """The torch and Lightning objects that a configuration creates, as settings, and what must hold for each besides."""
     if is_record(source.path):
         return
     for mapping in document.entries:
         if mapping.shape is Shape.MAPPING and not mapping.shared and document.get(*mapping.path, document=mapping.document) is mapping:
-            yield from _of_mapping(source, document, mapping, options)
+            yield from _of_mapping(source, document, mapping)
 
 
-def _of_mapping(source: Source, document: Document, mapping: Entry, options: Mapping[str, object]) -> Iterator[Finding]:
+def _of_mapping(source: Source, document: Document, mapping: Entry) -> Iterator[tuple[Section, tuple[Claim, ...]]]:
     name, arguments = _made(document, mapping)
     if not name and _PARTS.isdisjoint(one.name for one in document.children(*mapping.path, document=mapping.document)):
         return
@@ -35,10 +34,10 @@ def _of_mapping(source: Source, document: Document, mapping: Entry, options: Map
     section = Section("lightning", settings, editor, _is_complete(settings), (Claim("stands-outside-tests"),))
     where = ".".join(map(str, mapping.path))
     if name:
-        made = section._replace(call=document_setting(document, mapping), made=name, where=f"{source.path.rpartition('/')[2]}/{where}")
-        yield from findings_of(made, options)
-    else:
-        yield from _by_keys(section, options)
+        yield section._replace(call=document_setting(document, mapping), made=name, where=f"{source.path.rpartition('/')[2]}/{where}"), ()
+    elif "save_top_k" in settings or "strategy" in settings:
+        # A mapping that creates no object itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that does.
+        yield section, (Claim("project-uses-lightning"),) if "save_top_k" in settings else ()
 
 
 def _made(document: Document, mapping: Entry) -> tuple[str, Entry]:
@@ -65,13 +64,3 @@ def document_setting(document: Document, mapping: Entry) -> Setting:
 
 def _is_complete(settings: Mapping[str, Setting]) -> bool:
     return not any(name in settings for name in ("defaults", "<<", "_args_", "dict_kwargs"))
-
-
-def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
-    """A mapping that creates no object itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that
-    does."""
-    if "strategy" in section.settings:
-        yield from findings_of(section, options) if "save_top_k" not in section.settings else ()
-    if "save_top_k" in section.settings:
-        known = Claim("project-uses-lightning")
-        yield from (one._replace(claims=(*one.claims, known)) for one in findings_of(section, options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ldlm_lint.checkers.configurations import shell_code
 from ldlm_lint.configs import commands
 from ldlm_lint.configs.commands import Started
 from ldlm_lint.configs.container_code import codes
@@ -24,7 +25,7 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
         return
     held = list(codes(source, document))
     for code, _ in held:
-        yield from commands.findings(source, code, options)
+        yield from shell_code.findings(source, code, options)
     environments = Environments(source, document)
     written = environments.written()
     if not written:

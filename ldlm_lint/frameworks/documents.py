@@ -118,6 +118,13 @@ def setting_of(entry: Entry, name: str) -> Setting:
     return Setting(name, text, entry.whole, place=entry)
 
 
+def own_settings(source: Source, document: Document) -> Section:
+    """The keys with single values, for rules that know their own by name."""
+    scalars = (one for one in document.scalars() if one.name and not one.shared)
+    settings = {f"{one.document}:{'.'.join(map(str, one.path))}": setting_of(one, one.name) for one in scalars}
+    return Section("own", settings, DocumentEditor(source, document), complete=False)
+
+
 def _framework(names: set[str]) -> str | None:
     return next((one for one in ("axolotl", "transformers") if vocabulary(one).recognises(names)), None)
 

@@ -1,0 +1,1 @@
+"""The rules of configuration files: what YAML, JSON, TOML, ``.env`` files and Dockerfiles are checked for."""

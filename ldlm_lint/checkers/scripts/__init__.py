@@ -1,0 +1,1 @@
+"""The rules of scripts: what a file of shell code is checked for."""

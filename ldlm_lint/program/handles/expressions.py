@@ -1,4 +1,4 @@
-"""Expressions: how they are written, what they may be, where their values come from and go."""
+"""Expressions: how they are written, where their values come from and go."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.code.table import Node, line_of
 from ldlm_lint.program import handles
-from ldlm_lint.program.atoms import DEVICE, FALSE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, NONE, TENSOR, TRUE
+from ldlm_lint.program.atoms import FIRST, MASK, NONE
 from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.handles.base import Handle
+from ldlm_lint.program.handles.values import Values
 from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.operands import operands
-from ldlm_lint.program.queries import Meaning
-from ldlm_lint.program.settings_read import settings_read
 from ldlm_lint.program.spots import Event
 from ldlm_lint.program.walks import Through, are_alike, origins
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Span
-    from ldlm_lint.program.atoms import Value
     from ldlm_lint.program.codebase import Codebase
-    from ldlm_lint.program.handles.calls import Alternative, Call, Filled, Option, Passed
+    from ldlm_lint.program.handles.calls import Alternative, Option, Passed
     from ldlm_lint.program.handles.functions import Class, Function
     from ldlm_lint.program.handles.places import Guard, Loop
     from ldlm_lint.program.handles.signatures import Signature
@@ -31,13 +29,12 @@ if TYPE_CHECKING:
     from ldlm_lint.program.value_uses import Use
 
 _NAMES = frozenset({"attr", "free", "param", "impf"})
-_TENSORS = frozenset({DEVICE, HOST_TENSOR, TENSOR})
 _PARTS = frozenset({"attr", "item", "part", "elem", "star", "copy", "enter", "upd", "comp"})
 _WAYS = 12
 """Names bound to names that are looked through, as in `Module.plain`."""
 
 
-class Expr(Handle):
+class Expr(Values):
     """An expression."""
 
     __slots__ = ()
@@ -330,27 +327,6 @@ class Expr(Handle):
         return [expression(self.code, one) for one in keys]
 
     @property
-    def value(self) -> Value:
-        """Its possible values, as `ldlm_lint.program.atoms` numbers them."""
-        return self.code.program.ask(self.key)
-
-    @property
-    def identities(self) -> frozenset[object]:
-        """The functions, classes and objects that it may be, to be compared with those of another expression."""
-        return frozenset(one for one in self.value if one >= FIRST)
-
-    @property
-    def outside_names(self) -> frozenset[str]:
-        """The functions, classes and modules of other packages that it may be, by dotted names."""
-        return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "x"))
-
-    @property
-    def texts(self) -> frozenset[str]:
-        """The texts that it may be, also as options of a command line; ``*`` stands for unknown parts."""
-        program = self.code.program
-        return frozenset(program.atoms.texts(self.value) | program.texts_of_flags(self.value))
-
-    @property
     def properties(self) -> list[Function]:
         """The methods that reading it runs, if it is an attribute that a class of the project has as a property."""
         program, found = self.code.program, set[int]()
@@ -372,110 +348,10 @@ class Expr(Handle):
         return words_below(self.module, self.key & MASK)
 
     @property
-    def interfaces(self) -> frozenset[str]:
-        """The functions and classes of other packages that it may be, also those that a class of the project extends."""
-        return frozenset(self.code.ask.names_of(self.value))
-
-    @property
-    def made_by(self) -> frozenset[str]:
-        """The functions and classes of other packages that may have made it, by dotted names."""
-        return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
-
-    def made_at(self, name: str) -> list[Call]:
-        """The calls of a function or class of another package that may have made it, where the program tells them apart."""
-        made = self.code.program.atoms.kinds(self.value, "o")
-        return [handles.Call(self.code, fields[2]) for fields in made if fields[1] == name and fields[2:] and fields[2]]
-
-    @property
-    def may_be_tensor(self) -> bool:
-        """Whether it may be a tensor, wherever that is."""
-        return bool(self.value & HOMES)
-
-    @property
     def readings(self) -> list[Expr]:
         """It and all expressions of its file that read the same of the same value: ``output.loss`` here and there."""
         row, base = self.row, self.module.base
         return [expression(self.code, base | number) for number, other in enumerate(self.module.nodes) if other == row]
-
-    @property
-    def is_tensor(self) -> bool:
-        """Whether it is surely a tensor."""
-        return bool(self.value) and self.value <= _TENSORS
-
-    @property
-    def is_of_known_class(self) -> bool:
-        """Whether all that it may be are objects of classes, see `made_by` and `classes_of`."""
-        kinds = self.code.program.atoms.kinds
-        return bool(self.value) and sum(len(kinds(self.value, kind)) for kind in ("i", "self", "o")) == len(self.value)
-
-    @property
-    def as_classes(self) -> list[Class]:
-        """The classes of the project that it may be itself."""
-        return [handles.Class(self.code, fields[1]) for fields in self.code.program.atoms.kinds(self.value, "c")]
-
-    @property
-    def is_own_object(self) -> bool:
-        """Whether all that it may be are objects of the project's classes, and options as a parser gives them."""
-        kinds = self.code.program.atoms.kinds
-        return bool(self.value) and sum(len(kinds(self.value, kind)) for kind in ("ns", "i")) == len(self.value)
-
-    @property
-    def classes_of(self) -> list[Class]:
-        """The classes of the project that it may be an object of."""
-        kinds = self.code.program.atoms.kinds
-        return [handles.Class(self.code, fields[1]) for kind in ("i", "self") for fields in kinds(self.value, kind)]
-
-    @property
-    def functions(self) -> list[Function]:
-        """The functions and bound methods of the project that it may be."""
-        program = self.code.program
-        found = {fields[1] for kind in ("f", "b") for fields in program.atoms.kinds(program.ask(self.key), kind)}
-        return [handles.Function(self.code, one) for one in sorted(found)]
-
-    def is_just(self, truth: bool) -> bool:
-        """Whether the program shows that it may be this truth value, and nothing else; what it does not show may be."""
-        return self.value == frozenset([TRUE if truth else FALSE])
-
-    def under(self, key: str) -> list[Expr]:
-        """What a mapping may have under a key."""
-        return [expression(self.code, one) for one in self.code.ask.mappings.keys_at(self.key).entries.get(key, ())]
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """The keys of the mapping that it is, those added later too."""
-        return frozenset(self.code.ask.mappings.keys_at(self.key).entries)
-
-    def filled_at(self, call: Call) -> Filled:
-        """The mapping that it is, as a call gets it."""
-        return handles.Filled(self.code, self.code.ask.mappings.keys_at(self.key, call.key))
-
-    @property
-    def may_have_other_keys(self) -> bool:
-        """Whether the mapping that it is may have keys that nothing shows."""
-        return self.code.ask.mappings.keys_at(self.key).is_open
-
-    @property
-    def only_classes(self) -> list[Class]:
-        """The classes of the project that it is an object of one of; empty if it may be anything else."""
-        of = self.code.program.atoms.of
-        fields = [of[one] if one >= FIRST else ("",) for one in self.value]
-        return [handles.Class(self.code, one[1]) for one in fields] if all(one[0] in ("i", "self") for one in fields) else []
-
-    @property
-    def settings(self) -> set[tuple[str, ...]]:
-        """The settings of a configuration that it may read, by their last keys: ``("optimizer", "name")``."""
-        return settings_read(self.code.program, self.key)
-
-    @property
-    def may_be_options(self) -> bool:
-        """Whether it may be what a parser of a command line gives: ``args``."""
-        return bool(self.code.program.atoms.kinds(self.value, "ns"))
-
-    @property
-    def is_of_constants_and_options(self) -> bool:
-        """Whether it is nothing but constants that are written and values of options."""
-        of = self.code.program.atoms.of
-        return HOST not in self.value and all(one < FIRST or of[one][0] in ("flag", "k") for one in self.value)
 
     def may_mean(self, owner: Class) -> bool:
         """Whether it is a class, or may be: a name that is not resolved may mean any class of that name."""
@@ -492,16 +368,6 @@ class Expr(Handle):
     def reads_same_name_as(self, other: Expr) -> bool:
         """Whether both read one variable, or one attribute of one value, without a new binding in between."""
         return self == other or (self.module is other.module and self.kind in ("free", "attr") and self.row == other.row)
-
-    def may_be_made_by(self, call: Call) -> bool:
-        """Whether it may be the object of another package's class that a call creates."""
-        program = self.code.program
-        return any(fields[2:3] == (call.key,) for fields in program.atoms.kinds(program.ask(self.key), "o"))
-
-    @property
-    def containers(self) -> frozenset[Expr]:
-        """The containers that it may be, by the expressions that made them."""
-        return frozenset(expression(self.code, fields[1]) for fields in self.code.program.atoms.kinds(self.value, "d"))
 
     @property
     def changed_by(self) -> list[Expr]:
@@ -539,81 +405,15 @@ class Expr(Handle):
         return self.kind == "fstr" and bool(self.row[2])
 
     @property
-    def is_view(self) -> bool:
-        """Whether it may be what ``zip``, ``enumerate``, ``.keys()`` and the like give."""
-        return any(fields[1] != "items" for fields in self.code.program.atoms.kinds(self.value, "view"))
-
-    @property
-    def is_object(self) -> bool:
-        """Whether it may be anything of Python but a constant and the value of an option."""
-        kinds = self.code.program.atoms.of
-        return any(one == HOST or (one >= FIRST and kinds[one][0] not in ("k", "flag")) for one in self.value)
-
-    @property
-    def is_falsy(self) -> bool:
-        """Whether it is surely False or None."""
-        return bool(self.value) and self.value <= FALSY
-
-    @property
-    def is_bare_tensor(self) -> bool:
-        """Whether it may be a tensor and is no object of a class, as far as the program shows."""
-        return bool(self.value & HOMES) and all(one < FIRST for one in self.value)
-
-    @property
-    def is_of_python(self) -> bool:
-        """Whether it is a number, an array or another thing of Python, as far as the program shows."""
-        return HOST in self.value and all(one < FIRST for one in self.value)
-
-    def is_container_or(self, made_by: tuple[str, ...]) -> bool:
-        """Whether it is surely a container, or made by functions whose dotted names begin like one of these."""
-        kinds = self.code.program.atoms.of
-        fields = [kinds[one] for one in self.value if one >= FIRST]
-        return bool(self.value) and all(one[0] in ("d", "k", "view") or (one[0] == "o" and one[1].startswith(made_by)) for one in fields)
-
-    @property
-    def callables(self) -> list[Function]:
-        """The functions of the project that a call of it may run: by methods of objects and `functools.partial`, too."""
-        atoms, program = self.code.program.atoms, self.code.program
-        found, todo = dict[int, None](), [self.value]
-        while todo:
-            value = todo.pop()
-            found.update((fields[1], None) for kind in ("f", "b") for fields in atoms.kinds(value, kind))
-            for kind in ("i", "self"):
-                for fields in atoms.kinds(value, kind):
-                    found.update((one, None) for one in program.methods(fields[1], "__call__", exact=kind == "i"))
-            todo += [program.ask(("unwrapped", fields[1])) for fields in atoms.kinds(value, "partial")]
-        return [handles.Function(self.code, one) for one in found]
-
-    @property
-    def modules(self) -> list[Module]:
-        """The modules of the project that it may be."""
-        return [self.code.program.modules.all[fields[1]] for fields in self.code.program.atoms.kinds(self.value, "m")]
-
-    @property
     def owner_if_self(self) -> Class | None:
         """The class whose ``self`` it is."""
         owner = self.code.program.class_of_self(self.module, self.key & MASK)
         return handles.Class(self.code, owner) if owner is not None else None
 
     @property
-    def classes(self) -> list[Class]:
-        """The classes of the project that it may be."""
-        kinds = self.code.program.atoms.kinds
-        return [handles.Class(self.code, fields[1]) for kind in ("c", "self") for fields in kinds(self.value, kind)]
-
-    @property
-    def options(self) -> list[Option]:
-        """The options of a command line whose value it may be."""
-        return [handles.Option(self.code, one) for one in self.may_be().flags]
-
-    @property
     def options_by_name(self) -> list[Option]:
         """Those of its name, near it, if it is an attribute of an unknown object: ``args.workers``."""
         return [handles.Option(self.code, one) for one in self.code.ask.flags_by_name(self.key)]
-
-    def may_be(self) -> Meaning:
-        """Its possible values, and whether these are all."""
-        return self.code.ask.meaning(self.key)
 
     @property
     def guards_on(self) -> list[Guard]:
@@ -631,11 +431,6 @@ class Expr(Handle):
     def names(self) -> frozenset[str]:
         """The names that its value is bound to: of variables, attributes and keys of mappings."""
         return self.code.program.all_names_of(self.key)
-
-    @property
-    def is_known_whole(self) -> bool:
-        """Whether all its possible values are known."""
-        return self.code.ask.is_complete(self.key)
 
     @property
     def imported(self) -> tuple[str, str]:
@@ -657,11 +452,6 @@ class Expr(Handle):
     def is_fallback(self) -> bool:
         """Whether it is bound only in an ``except`` clause: the ``try`` is preferred."""
         return self.code.origins.is_fallback(self.key)
-
-    @property
-    def count_of_values(self) -> int:
-        """How many different values it may have, those of other packages and of the project together."""
-        return len(self.code.program.ask(self.key))
 
     def origins_of(self, constant: object) -> list[Origin]:
         """Where one of the numbers, texts or booleans that it may be is written."""
@@ -685,27 +475,6 @@ class Expr(Handle):
     def is_dropped(self) -> bool:
         """Whether no code gets its value: it is a statement, or all names that hold it are never read again."""
         return self.code.value_uses.is_dropped(self)
-
-    @property
-    def objects(self) -> list[Class | str]:
-        """The classes that it surely is an object of one of: those of the project, with the subclasses of that of
-        ``self``, and those of other packages by dotted names; empty if it may be anything else."""
-        program = self.code.program
-        atoms = sorted(program.ask(self.key))
-        is_whole = self.is_known_whole
-        found: list[Class | str] = []
-        for atom in atoms:
-            fields = program.atoms.of[atom] if atom >= FIRST else ("",)
-            if fields[0] == "self" and len(fields) == 2:
-                is_whole |= len(atoms) == 1
-                found += [handles.Class(self.code, one) for one in program.below(fields[1])]
-            elif fields[0] == "i":
-                found.append(handles.Class(self.code, fields[1]))
-            elif fields[0] == "o":
-                found.append(fields[1])
-            else:
-                return []
-        return found if is_whole else []
 
     def alternatives(self, interfaces: Collection[str]) -> list[Alternative]:
         """Which of these interfaces of other packages it may be, directly or by a class of the project derived from one,

@@ -25,8 +25,8 @@ from ldlm_lint.tables import compiles_on
 if TYPE_CHECKING:
     from ldlm_lint.code import Table
     from ldlm_lint.program import Program
-    from ldlm_lint.program.codebase import Configurations, Files, Trainings
     from ldlm_lint.program.spots import Spot
+    from ldlm_lint.program.surroundings import Configurations, Files, Trainings
     from ldlm_lint.project.questions import Context
     from ldlm_lint.shell.launch_code import Code
 

@@ -12,8 +12,8 @@ from ldlm_lint.program.modules import Module
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Span
-    from ldlm_lint.program.codebase import LongWait, ScaledRead
     from ldlm_lint.program.handles import Call, Expr
+    from ldlm_lint.program.surroundings import LongWait, ScaledRead
 
 _CONFIGURES = "configure_optimizers"
 

@@ -10,7 +10,7 @@ from ldlm_lint.concepts.joined import Joined, Path
 from ldlm_lint.concepts.scaled_reads import ScaledReads
 from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.codebase import LongWait, ScaledRead, World
+from ldlm_lint.program.surroundings import LongWait, ScaledRead, World
 from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
 from ldlm_lint.project.engines import (
     checkpoints_activations,

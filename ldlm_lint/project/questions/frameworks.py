@@ -6,7 +6,7 @@ import posixpath
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.codebase import World
+from ldlm_lint.program.surroundings import World
 from ldlm_lint.project.engines import shards_optimizer
 from ldlm_lint.project.frameworks import (
     holds_key,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 from collected import for_every
-from snippets import ROOT, context, tree
-from snippets import source as python
+from snippets import ROOT, context
 
-from ldlm_lint.checkers.by_program.trainer_settings import find
 from ldlm_lint.checkers.configurations.settings import findings as findings_of_file
-from ldlm_lint.checkers.trainer_sections import of_call
+from ldlm_lint.checkers.trainer_settings import find, sections
 from ldlm_lint.configs.read import read
-from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source
 
 IMPORT = "from dataclasses import dataclass, field\nfrom transformers import TrainingArguments\n"
@@ -93,9 +90,7 @@ def test_odd_values_end_nothing(name: str, value: str) -> None:
 
 def test_a_member_of_an_enumeration_is_worth_its_name() -> None:
     code = "import transformers\nfrom transformers import IntervalStrategy\ntransformers.TrainingArguments('runs', save_strategy=IntervalStrategy.EPOCH)\n"
-    module = tree(code)
-    made = next(one for one in nodes_of(module, type(module.body[-1].value)) if one.args)
-    section = of_call(python(code), made)
+    [(_, section)] = sections(context({"module.py": code}).view)
     assert section.text("save_strategy") == "epoch"
     assert section.text("output_dir") == "runs"
     assert section.complete

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _READERS = (
     "by_program.environment_variables",
     "python_launches",
-    "by_program.trainer_settings",
+    "trainer_settings",
 )
 
 
@@ -41,6 +41,4 @@ def queries() -> tuple[Query, ...]:
 
 def _symbols(reader: ModuleType) -> tuple[str, ...]:
     rules = reader.RULES if hasattr(reader, "RULES") else (reader.RULE,)
-    if getattr(reader, "ASKS_RULE_FILES", False):
-        rules = (*rules, *(rule for file in rule_files() if file.of_settings is not None for rule in file.rules))
     return tuple(rule.symbol for rule in rules)

@@ -21,7 +21,7 @@ from ldlm_lint.edits.keywords import remove_arguments
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Call, Class, Expr, Function
-from ldlm_lint.program.spots import Event
+from ldlm_lint.program.spots import Event, Write
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def written_default(default: Expr, place: int, name: str) -> Part | None:
 def value_as_written(value: Expr, by: Expr, name: str) -> tuple[Module, Part] | None:
     """The expression of a value under a name in a call or a dictionary (``by``); a name that is bound once is replaced
     by its value."""
-    written = keyword_of(by, name) if isinstance(by, Call) else _in_dictionary(value, by, name)
+    written = entry_as_written(value, by, name)
     if written is None or not written.is_name:
         return None if written is None else (by.module, written)
     bound = value.bound_outside if value.kind == "free" else [value]
@@ -166,7 +166,10 @@ def entry_of(mapping: Expr, name: str) -> Part | None:
     return next((part for part, key in zip(parts_of(mapping), keys, strict=False) if key.constant == name), None)
 
 
-def _in_dictionary(value: Expr, by: Expr, name: str) -> Part | None:
+def entry_as_written(value: Expr, by: Expr, name: str) -> Part | None:
+    """A value under a name in a call, a dictionary, or an assignment to an item (``by``)."""
+    if isinstance(by, Call):
+        return keyword_of(by, name)
     if by.kind == "map":
         return entry_of(by, name)
     return bound_in(by.code.source(by.module), by.module.table, value.key & MASK, by.place)
@@ -183,6 +186,12 @@ def bound_by(event: Event) -> Part | None:
     """The value that a name is bound to, where an assignment binds it."""
     expr = event.expr
     return bound_in(expr.code.source(expr.module), expr.module.table, expr.key & MASK, event.spot.place)
+
+
+def set_by(write: Write) -> Part | None:
+    """The value that an attribute is set to, where an assignment sets it."""
+    value = write.value
+    return bound_in(value.code.source(value.module), value.module.table, value.key & MASK, write.spot.place)
 
 
 def mention_in(taker: Expr | Function | Class | Event, value: Expr) -> Span | None:

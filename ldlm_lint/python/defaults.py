@@ -168,4 +168,4 @@ def parameter_default(function: nodes.FunctionDef | nodes.Lambda, name: str) -> 
     return next((value for one, value in given if one.name == name), None)
 
 
-__all__ = ["Default", "Origin", "default_of", "field_default", "flag_of", "parameter_default"]
+__all__ = ["Default", "Origin", "default_of", "flag_of", "parameter_default"]

@@ -338,6 +338,14 @@ class Filled:
         """The possible values of a key."""
         return self.code.ask.meaning(*self.found.entries.get(name, ()))
 
+    def argument(self, name: str) -> Argument:
+        """What it gives where it is unpacked."""
+        sources, givers = self.found.entries.get(name, ()), self.found.put_by.get(name, ())
+        state = State.OPEN if self.is_open else State.ABSENT
+        if sources:
+            state = State.GIVEN if name in self.found.certain else State.MAYBE
+        return Argument(self.code, Found(state, tuple(sources), tuple(givers)))
+
     def givers(self, name: str) -> list[Expr]:
         """What puts these values there."""
         return [handles.expression(self.code, one) for one in self.found.put_by.get(name, ())]

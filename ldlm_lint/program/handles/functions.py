@@ -394,6 +394,11 @@ class Class(Handle):
         return [Function(self.code, fields[1]) for kind in ("f", "b") for fields in program.atoms.kinds(value, kind)]
 
     @property
+    def constructions(self) -> list[Call]:
+        """The calls that make objects of exactly this class."""
+        return [handles.Call(self.code, one) for one in self.code.program.constructions(self.key)]
+
+    @property
     def bases(self) -> list[Class]:
         """The class itself and its bases of the project, nearest first."""
         return [Class(self.code, one) for one in self.code.program.order(self.key)]

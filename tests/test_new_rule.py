@@ -150,7 +150,7 @@ def test_all_parts_are_written(arguments, files, tree):
     [
         (["nccl-blocking-wait", CODE], "nccl-blocking-wait is the name, or an old name, of nccl-blocking-wait (W7207)"),
         ([NAME, "W7502"], "W7502 is taken: missing-activation-checkpointing has R7502"),
-        ([NAME, "W7899", "environment", "--reads", "sh"], "W7899 is of family 78, environment.py is not; its files are "),
+        ([NAME, "W7899", "environment", "--reads", "sh"], "W7899 is of family 78, environment.py is not; no file has that family"),
         ([NAME, "W7999"], "W7999 is of family 79, which has no folder"),
         ([NAME, "X7599"], "X7599 is no code"),
         (["Deleted", CODE], "Deleted is no name of a rule"),

@@ -126,7 +126,7 @@ def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
 
-    result = lint_python(source, dotted_name(source.path, config.root), config.facts, at_risk)
+    result = lint_python(source, dotted_name(source.path, config.root), at_risk)
     return _with_unparsed(result, source) if source.parts else result
 
 

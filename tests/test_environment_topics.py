@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from collected import for_every
+from harness import lint as lint_project
 
 from ldlm_lint.autofix.groups import merge_groups
-from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.checkers.scripts.lint import lint as lint_shell
 from ldlm_lint.config import Config
 from ldlm_lint.model import Applicability, Confidence, FileResult, Finding
@@ -29,9 +29,11 @@ def shell(script: str, name: str = "run.sh", **options: object) -> FileResult:
     return result._replace(findings=alone)
 
 
-def python(code: str, name: str = "train.py", **options: object) -> FileResult:
-    given = {key.replace("_", "-"): value for key, value in options.items()}
-    return lint_python(Source.from_bytes(f"/p/{name}", code.encode(), Kind.PYTHON), "train", DEFAULTS | given)
+def python(folder: Path, code: str, settings: str = "") -> list[str]:
+    """The rules that a Python file of a project breaks."""
+    (folder / "train.py").write_text(code)
+    (folder / "pyproject.toml").write_text(f"[tool.ldlm-lint]\n{settings}")
+    return [one.rule for one in lint_project(folder).findings]
 
 
 def symbols(result: FileResult) -> list[str]:
@@ -76,13 +78,13 @@ def test_settings_that_no_process_sees_together_are_not(form, one, two, symbol):
     assert symbol not in symbols(shell(form.format(one=one, two=two)))
 
 
-def test_python_compares_within_a_function_and_not_across_branches():
+def test_python_compares_within_a_function_and_not_across_branches(tmp_path: Path):
     names = ('"TORCH_NCCL_DESYNC_DEBUG"] = "1"', '"NCCL_DESYNC_DEBUG"] = "0"')
     one, two = (f"os.environ[{name}" for name in names)
     together = f"import os\ndef f():\n    {one}\n    {two}\n"
     apart = f"import os\ndef f(a):\n    if a:\n        {one}\n    else:\n        {two}\n"
-    assert symbols(python(together)) == ["conflicting-environment-alias"]
-    assert symbols(python(apart)) == ["deprecated-nccl-variable"]
+    assert python(tmp_path, together) == ["conflicting-environment-alias"]
+    assert python(tmp_path, apart) == ["deprecated-nccl-variable"]
 
 
 # The watchdog's block
@@ -263,14 +265,13 @@ def test_a_transport_that_is_off_without_a_word_is_found(script):
 # The allocator
 
 
-def test_the_newest_torch_decides_on_the_new_name():
+def test_the_newest_torch_decides_on_the_new_name(tmp_path: Path):
     script = "export PYTORCH_ALLOC_CONF=expandable_segments:True\n"
     assert not symbols(shell(script))
     assert not symbols(shell(script, newest_torch=(2, 10)))
     assert symbols(shell(script, newest_torch=(2, 9))) == ["allocator-variable-ignored"]
-    assert symbols(python('import os\nos.environ["PYTORCH_ALLOC_CONF"] = "a:1"\n', newest_torch=(2, 0))) == [
-        "allocator-variable-ignored"
-    ]
+    set_in_python = 'import os\nos.environ["PYTORCH_ALLOC_CONF"] = "a:1"\n'
+    assert python(tmp_path, set_in_python, 'target-torch = "2.0"\n') == ["allocator-variable-ignored"]
 
 
 def test_both_front_ends_are_told_the_target(tmp_path: Path):

@@ -46,11 +46,28 @@ def test_a_group_on_gloo_beside_the_default_group_may_wait():
         pytest.param("os.environ |= {'A': '2', 'C': '3'}", [("A", ("2",)), ("C", ("3",))], id="merged"),
         pytest.param("os.environ.update(A='4')", [("A", ("4",))], id="a keyword"),
         pytest.param("def put(name, value):\n    os.environ[name] = value\nput('A', '5')", [("A", ("5",))], id="by a function"),
+        pytest.param("def put(value):\n    os.environ['A'] = value\nput('6')", [("A", ("6",))], id="a value from a caller"),
+        pytest.param("name, value = 'A', '7'\nos.environ[name] = value", [("A", ("7",))], id="a pair"),
         pytest.param("settings = {}\nsettings['A'] = '1'", [], id="another mapping"),
     ],
 )
 def test_what_is_written_into_the_environment(text, written):
     assert [(one.name, one.texts) for one in codebase(text)[Environment].writes(lambda _: True)] == written
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        pytest.param("run(env={**os.environ, 'A': '1'})", [("A", ("1",))], id="a copy"),
+        pytest.param("env = os.environ.copy()\nenv.update(A='1')\nenv['C'] = str(2)\nrun(env=env)", [("A", ("1",)), ("C", ("2",))], id="in steps"),
+        pytest.param("NAME = 'A'\ndef start(more):\n    run(env=dict(os.environ, **more))\nstart({NAME: '1'})", [("A", ("1",))], id="from a caller"),
+        pytest.param("def made():\n    return os.environ | {'A': '1'}", [("A", ("1",))], id="returned"),
+        pytest.param("env = {**os.environ, 'A': '1'}\nenv.pop('A')\nrun(env=env)", [], id="taken out"),
+        pytest.param("run(options={'A': '1'})\ndef made():\n    return {'A': '1'}", [], id="another mapping"),
+    ],
+)
+def test_what_a_started_process_gets(text, given):
+    assert [(one.name, one.texts) for one in codebase(text)[Environment].of_processes(lambda _: True)] == given
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_every_rule_is_in_one_room_or_asks_the_program() -> None:
 
 def test_a_checker_is_imported_where_one_of_its_rules_is_at_risk() -> None:
     assert all({rule.symbol for rule in one.rules} <= symbols_of(room) for room, one in zip(ROOMS, CHECKERS, strict=True))
-    assert checkers_of({"max-connections-with-fsdp"}) == tuple(one for one in CHECKERS if one.name == "ldlm-distributed-environment")
+    assert checkers_of({"evaluation-with-gradients"}) == tuple(one for one in CHECKERS if one.name == "ldlm-evaluation")
     assert checkers_of(()) == ()
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 from collected import for_every
 from snippets import ROOT, argument, call, parsed, tree
 
 from ldlm_lint.checkers import host
-from ldlm_lint.config import Config
 from ldlm_lint.project.questions import QUESTIONS
 from ldlm_lint.python.flow import Callee, ModuleFlow, callee_of, is_backward, summarize
 from ldlm_lint.python.places import loops_around, position_of, scope_name
@@ -289,9 +287,7 @@ def test_questions_that_come_to_flows_are_questions():
 
 def test_flow_is_made_ahead_only_for_such_a_question():
     tests = b"import torch\ndef test(net, data):\n    net.eval()\n    for x in data:\n        print(net(x))\n"
-    loads = b"import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\n"
-    found = {
-        text: host.lint(Source.from_bytes("/x/run.py", text, Kind.PYTHON), "run", Config.load(Path(__file__).parent.parent).facts) for text in (tests, loads)
-    }
+    loads = b"import torch\nprint(torch.load('x'))\n"
+    found = {text: host.lint(Source.from_bytes("/x/run.py", text, Kind.PYTHON), "run") for text in (tests, loads)}
     assert found[tests].flow is not None and found[tests].flow.calls
-    assert found[loads].findings[0].claims and found[loads].flow is None
+    assert not found[loads].findings and found[loads].flow is None

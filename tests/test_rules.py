@@ -32,12 +32,11 @@ from outline import outline
 from snapshots import Snapshots, rendered
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
-from ldlm_lint.checkers import distributed_environment
 from ldlm_lint.checkers.queries import queries
 from ldlm_lint.files.edited import apply_edits
 from ldlm_lint.model import Applicability, Edit, Report, Span
 from ldlm_lint.project.texts import ChangedError
-from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.rules import ALL, by_symbol, environment
 from ldlm_lint.rules.linter import HOST_RULES, INTERNAL_ERROR
 from ldlm_lint.source import Kind
 from ldlm_lint.trades import agreed
@@ -220,14 +219,17 @@ def main(model, loader):
 """
 
 
+_FAILING = "ldlm_lint.checkers.python_environment.find"
+
+
 @pytest.fixture
 def failing_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A project of two files, and a rule that raises on the first of them."""
+    """A project of two files, and a query that raises on the first of them."""
 
-    def fail(module, *_):
-        raise ValueError(f"no such node: {module.body[-1].name}")
+    def fail(code):
+        raise ValueError(f"no such node: {code.modules[0].path}")
 
-    monkeypatch.setattr(distributed_environment, "findings_of", fail)
+    monkeypatch.setattr(_FAILING, fail)
     (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
     (tmp_path / "train.py").write_text(BREAKING)
     (tmp_path / "wrap.py").write_text(BREAKING.partition("    os.environ")[0])
@@ -246,7 +248,7 @@ def test_a_rule_that_raises_is_reported_and_the_others_go_on(host, failing_rule)
         ("wrap.py", 7, "ddp-find-unused-parameters"): 1,
     }
     text = next(one.text for one in seen if one.rule == "ldlm-internal-error")
-    assert "DistributedEnvironmentChecker.visit_module of " in text and "ValueError: no such node: main" in text
+    assert environment.RULES[0].symbol in text and "ValueError: no such node: train.py" in text
 
 
 def test_a_rule_that_raises_is_a_problem_of_the_run(failing_rule):
@@ -260,7 +262,7 @@ def test_a_file_that_changes_while_it_is_checked_is_named_without_a_trace(
     def decide(*_: object) -> None:
         raise ChangedError("model.py")
 
-    monkeypatch.setattr(distributed_environment, "findings_of", lambda *_: ())
+    monkeypatch.setattr(_FAILING, lambda _: ())
     monkeypatch.setattr("ldlm_lint.checkers.distributed.ddp_find_unused_parameters.find", decide)
     found = {one.text for one in seen_by_engine(failing_rule, lint(failing_rule)) if one.rule == "ldlm-internal-error"}
     assert found

@@ -21,7 +21,6 @@ from ldlm_lint.shapes.drafts import DRAFTS, TEXTS, possible_by_text
 from ldlm_lint.shapes.tests import _OUTSIDE_TESTS, _OUTSIDE_UNIT_TESTS, silent_in
 from ldlm_lint.source import Kind, Source
 
-OPTIONS = Config.load(Path(__file__).parent, isolated=True).facts
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -35,7 +34,7 @@ def passes(text: str, symbol: str) -> bool:
 
 def candidates(text: str) -> set[str]:
     source = Source.from_bytes("/p/module.py", text.encode(), Kind.PYTHON)
-    return {finding.rule for finding in lint_python(source, "module", OPTIONS).findings}
+    return {finding.rule for finding in lint_python(source, "module").findings}
 
 
 @for_every("symbol, text", FOUND.values(), ids=FOUND)

@@ -14,24 +14,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# A group ``distributed_environment`` has a module here with its ``DistributedEnvironmentChecker``, and a module of rules.
+# A group ``evaluation`` has a module here with its ``EvaluationChecker``.
 ROOMS = (
-    "distributed_environment", "evaluation",
+    "evaluation",
 )
 # Groups whose rules are not in the module with their name.
-_RULES = {
-    "distributed_environment": (
-        *("environment", "environment_aliases", "environment_allocator"),
-        *("environment_connections", "environment_debugging", "environment_error_handling"),
-        *("environment_tuning", "environment_values", "launch"),
-    ),
-    "evaluation": (),
-}
-# Rules with a file of their own which a group may find broken, too: by a variable that a file sets, or by its own tree.
-_MORE = {
-    "distributed_environment": frozenset({"excessive-collective-timeout"}),
-    "evaluation": frozenset({"evaluation-with-gradients"}),
-}
+_RULES: dict[str, tuple[str, ...]] = {"evaluation": ()}
+# Rules with a file of their own which a group may find broken, too, by its own tree.
+_MORE = {"evaluation": frozenset({"evaluation-with-gradients"})}
 
 
 def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...]:

@@ -49,8 +49,6 @@ class LdlmChecker:
 
     name: ClassVar[str]
     rules: ClassVar[tuple[Rule, ...]] = ()
-    finds: ClassVar[Mapping[str, tuple[Rule, ...]]] = {}
-    """The rules that a visitor looks for, by its name; one that is not named here looks for all rules of the module."""
 
     def __init__(self, linter: Host) -> None:
         self.linter = linter
@@ -67,20 +65,6 @@ class LdlmChecker:
     def source(self) -> Source:
         """The file that is being visited."""
         return self.linter.ldlm_source
-
-    def may_break(self, *rules: Rule) -> bool:
-        """Whether one of these rules of the group may be broken, judging by the file's bytes."""
-        at_risk = self.linter.ldlm_at_risk
-        return at_risk is None or any(rule.symbol in at_risk for rule in rules)
-
-    def is_idle(self, visitor: str) -> bool:
-        """Whether a visitor has nothing to do in the file, since none of its rules can be broken there."""
-        rules = self.finds.get(visitor)
-        return rules is not None and not self.may_break(*rules)
-
-    def option(self, name: str) -> Any:
-        """The value of a rule option for the file that is being visited."""
-        return self.linter.ldlm_options[name]
 
     def span(self, node: nodes.NodeNG) -> Span:
         """The bytes of a node; of a class or function only its header."""

@@ -46,23 +46,11 @@ _Method = Callable[[Any, nodes.NodeNG], None]
 
 
 class Host:
-    """The linter object for checkers while one file is visited; without ``fixes`` findings have none.
+    """The linter object for checkers while one file is visited; without ``fixes`` findings have none."""
 
-    Rules that are not ``at_risk`` (symbols; None: all are) need not be checked.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        options: Mapping[str, object],
-        *,
-        fixes: bool = True,
-        at_risk: Collection[str] | None = None,
-    ) -> None:
-        self.ldlm_at_risk = at_risk
+    def __init__(self, source: Source, *, fixes: bool = True) -> None:
         self.ldlm_fixes = fixes
         self.ldlm_source = source
-        self.ldlm_options = options
         self.findings: list[Finding] = []
 
     def ldlm_report(self, finding: Finding) -> None:
@@ -70,16 +58,14 @@ class Host:
         self.findings.append(finding)
 
 
-def lint(
-    source: Source, module_name: str, options: Mapping[str, object], at_risk: Collection[str] | None = None
-) -> FileResult:
+def lint(source: Source, module_name: str, at_risk: Collection[str] | None = None) -> FileResult:
     """The findings of one Python file, including those that wait for the project's facts.
 
     Only checkers with a rule ``at_risk`` (symbols) run; None runs all of them.
     """
     parsed = parse(source, module_name)
     # A file that does not parse cannot be verified after an edit.
-    host = Host(source, options, fixes=not parsed.error_line, at_risk=at_risk)
+    host = Host(source, fixes=not parsed.error_line)
     if parsed.module is not None:
         with names_given(source, BoundNames(parsed.module)):
             walk(parsed.module, host, at_risk)
@@ -114,8 +100,6 @@ def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = Non
         checker = kind(host)
         # mypy takes the hash of an instance for that of its class.
         for event, node_name, method in _events(kind):  # type: ignore[arg-type]
-            if checker.is_idle(f"{event}_{node_name}"):
-                continue
             (visits if event == "visit" else leaves)[node_name].append(functools.partial(method, checker))
     order = preorder(module)
     names = {kind: kind.__name__.lower() for kind in order.kinds}

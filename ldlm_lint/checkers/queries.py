@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding
 
 _READERS = (
-    "by_program.environment_variables",
+    "python_environment",
     "python_launches",
     "trainer_settings",
 )

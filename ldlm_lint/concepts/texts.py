@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from string import Formatter
 from typing import NamedTuple
 
 from ldlm_lint.budget import deep
@@ -118,7 +119,7 @@ class Texts(Concept):
         args = call.positional
         if call.callee.kind == "free" and call.called_name == "str" and len(args) == len(call.arguments) == 1:
             return self._of(place.beside(args[0]))
-        if call.receiver is not None and not call.keywords and call.called_name in ("join", "format"):
+        if call.receiver is not None and call.called_name in ("join", "format"):
             base = self._of(place.beside(call.receiver))
             if base is not None and len(base) == 1:
                 return self._join(base[0], place, call) if call.called_name == "join" else self._format(base[0], place, call)
@@ -129,10 +130,21 @@ class Texts(Concept):
         return None if elements is None else self._joined(between, [self._of(one) for one in elements])
 
     def _format(self, text: str, place: Place, call: Call) -> list[str] | None:
-        pieces = text.split("{}")
-        if len(pieces) != len(call.positional) + 1 or any("{" in piece or "}" in piece for piece in pieces):
+        given = {**{str(nth): one for nth, one in enumerate(call.positional)}, **dict(call.keywords)}
+        pieces, fields = [""], list[Expr]()
+        try:
+            parts = list(Formatter().parse(text))
+        except ValueError:
             return None
-        return self._between(pieces, [self._of(place.beside(one)) for one in call.positional])
+        for written, name, form, conversion in parts:
+            pieces[-1] += written
+            if name is not None:
+                value = given.get(name or str(len(fields)))
+                if value is None or form or conversion:
+                    return None
+                fields.append(value)
+                pieces.append("")
+        return self._between(pieces, [self._of(place.beside(one)) for one in fields])
 
     def _between(self, pieces: list[str], fields: list[list[str] | None]) -> list[str] | None:
         parts: list[list[str] | None] = [[pieces[0]]]

@@ -194,6 +194,12 @@ def set_by(write: Write) -> Part | None:
     return bound_in(value.code.source(value.module), value.module.table, value.key & MASK, write.spot.place)
 
 
+def stored_by(store: Expr) -> Part | None:
+    """The value that ``x[key] = value`` stores."""
+    put = store.put
+    return bound_in(store.code.source(store.module), store.module.table, put.key & MASK, store.place) if put is not None else None
+
+
 def mention_in(taker: Expr | Function | Class | Event, value: Expr) -> Span | None:
     """Where an expression, the line of something that happens, a signature or the line of a class names a value that is held by
     a variable; None if none of these does."""

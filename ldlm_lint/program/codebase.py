@@ -270,6 +270,17 @@ class Codebase(ABC):
         """What is given for a keyword or an entry of that name: the call or the dictionary, and the value."""
         return [(expression(self, holder), expression(self, value)) for holder, value in self.program.given.get(name, ())]
 
+    def calls_giving(self, keyword: str) -> Iterator[Call]:
+        """Every call that gives something by this name."""
+        for module in self.program.live:
+            sites = (one for one in module.table.sites if any(name == keyword for name, _ in module.nodes[one][3]))
+            yield from (Call(self, module.base | one) for one in sites)
+
+    @property
+    def dictionaries(self) -> Iterator[Expr]:
+        """Every ``{key: value}``."""
+        return (Expr(self, module.base | one) for module in self.program.live for one in module.table.maps)
+
     @property
     def all_calls(self) -> Iterator[Call]:
         """Every call."""

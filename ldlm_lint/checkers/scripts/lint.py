@@ -31,7 +31,7 @@ def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     rooms = {
         "environment": _environment(source, found, options),
         "launch": launches.findings(found, options),
-        "embedded": _embedded(found[0], options),
+        "embedded": _embedded(found[0]),
     }
     results = (one for room, part in rooms.items() for one in guarded(part, source.span(0, 0), room))
     findings = sorted(results, key=lambda one: one.order)
@@ -53,7 +53,7 @@ def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, 
     yield from decided
 
 
-def _embedded(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
+def _embedded(code: Code) -> Iterator[Finding]:
     """The findings of the Python rules in the Python code of a script; those that the project decides have the
     program's own path."""
     for inner in embedded.programs(code):
@@ -61,5 +61,5 @@ def _embedded(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
         if at_risk:
             from ldlm_lint.checkers.host import lint
 
-            for finding in lint(inner.source, "__main__", options, at_risk).findings:
+            for finding in lint(inner.source, "__main__", at_risk).findings:
                 yield from embedded.kept(finding, inner)

@@ -196,6 +196,14 @@ class Function(Handle):
         return Function(self.code, self.module.base | parent) if parent >= 0 and not self.is_module else None
 
     @property
+    def defined_at(self) -> Spot | None:
+        """Where its ``def`` or ``class`` runs; None for the code of a module."""
+        outer, definition = self.outer, ("class" if self.is_class else "def", self.key & MASK)
+        if outer is None:
+            return None
+        return next((event.spot for event in outer.events_of("bind") if event.expr.row == definition), outer.spot)
+
+    @property
     def enclosing(self) -> list[Function]:
         """The function itself and all functions and class bodies around it, innermost first, without the module."""
         at: Function | None = self

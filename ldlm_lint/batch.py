@@ -21,8 +21,6 @@ Progress = Callable[[int, int], object]
 """Told of each file that is done: how many are, of how many."""
 _FEW = 100
 """Files that are too few for another process, whatever they hold."""
-MOST_UNASKED = 16
-"""So many files are linted without asking the project ahead: an answer rests on all of it, and costs more than looking at them."""
 _PASSING = frozenset({linter.INTERNAL_ERROR.symbol, linter.UNREADABLE_FILE.symbol})
 """What another run may judge otherwise although the file is the same: it had more memory, time or rights."""
 
@@ -40,17 +38,14 @@ def lint_files(
     """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as are worth
     starting.
 
-    ``configured`` gives the configuration of each file. ``projects`` say which rules can report in which files, and
-    take the data flow of the files out of the results.
+    ``configured`` gives the configuration of each file. ``projects`` take the tables of the files out of the results.
     """
-    known = {path: result for path, result in _remembered(files, configured, overlay, session) if _holds(result, projects)}
+    known = dict(_remembered(files, configured, overlay, session))
     missing = [(path, kind) for path, kind in files if path not in known]
     for done, (path, kind, result) in enumerate(_linted(missing, configured, overlay, projects, jobs), start=len(known) + 1):
-        known[path] = result._replace(flow=None, table=None)
+        known[path] = result._replace(table=None)
         if result.table is not None:
             projects.learn_table(path.as_posix(), result.table)
-        if result.flow is not None:
-            projects.learn(result.flow)
         if session is not None and path.as_posix() not in overlay and may_be_kept(result):
             session.keep(kind, config_key(configured.of(path.as_posix())), result)
         if progress is not None:
@@ -61,11 +56,6 @@ def lint_files(
 def may_be_kept(result: FileResult) -> bool:
     """Whether a result depends on the file alone and not on the run, so that it can be cached."""
     return all(finding.rule not in _PASSING for finding in result.findings)
-
-
-def _holds(result: FileResult, projects: Projects) -> bool:
-    """Whether the rules that the project ruled out for a cached result are still ruled out."""
-    return not any(projects.may_hold(symbol, result.path, functions) for symbol, functions in result.ruled_out)
 
 
 @functools.lru_cache
@@ -91,9 +81,8 @@ def _linted(
 ) -> Iterator[tuple[Path, Kind, FileResult]]:
     count = jobs if jobs == 1 else _count(jobs, files)
     if count == 1:
-        holds = projects.may_hold if len(files) > MOST_UNASKED else None
         for path, kind in files:
-            yield path, kind, lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, holds, projects.wants_table)
+            yield path, kind, lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, projects.wants_table)
         return
     from ldlm_lint.workers import linted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,22 +11,16 @@ from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
 from ldlm_lint.checkers import symbols_of_files
 from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
-from ldlm_lint.model import FileResult, Finding, RuledOut
+from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
 from ldlm_lint.rules import ALL, linter
-from ldlm_lint.shapes import possible
-from ldlm_lint.shapes.drafts import possible_by_text
-from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, PROSPECTS, Prospect
-from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, OtherEncodingError, Source, UnreadableError
 
 if TYPE_CHECKING:
     from ldlm_lint.project.tables import Tabled
 
 Overlay = Mapping[str, bytes]
-Holds = Callable[[str, str, Sequence[str]], bool]
-"""Whether a rule (its symbol) may hold for one of some functions of a file (its path), see `RuledOut`."""
 
 
 def lint_file(
@@ -35,18 +29,16 @@ def lint_file(
     config: Config,
     overlay: Overlay,
     sources: dict[str, Source],
-    holds: Holds | None = None,
     wants_table: Callable[[str], bool] | None = None,
 ) -> FileResult:
     """The result of one file; the source of a file with findings is put into ``sources``.
 
-    ``holds`` says whether a rule can report in this project; without it all rules run. ``wants_table`` says for which
-    Python files the result includes the table.
+    ``wants_table`` says for which Python files the result includes the table.
     """
     tables = kind is Kind.PYTHON and wants_table is not None and wants_table(path.as_posix())
     try:
         with limited(FILE_SECONDS):
-            return _linted(path.as_posix(), kind, config, overlay, sources, holds, tables)
+            return _linted(path.as_posix(), kind, config, overlay, sources, tables)
     except OtherEncodingError:
         return FileResult(path.as_posix())
     except UnreadableError as error:
@@ -58,13 +50,13 @@ def lint_file(
 
 
 def _linted(
-    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], holds: Holds | None, tables: bool
+    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], tables: bool
 ) -> FileResult:
     source = source_of(name, kind, overlay)
     table = _table(source) if tables else None
     at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
     try:
-        result = _looked_at(source, config, at_risk, holds)
+        result = _looked_at(source, config, at_risk)
     except (RecursionError, MemoryError, UnreadableError):
         raise
     except Exception as error:
@@ -82,19 +74,11 @@ def _table(source: Source) -> Tabled | None:
     return None if tree is None else tabled(tree)
 
 
-def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: Holds | None) -> FileResult:
-    """The result of a file, which is analysed only if its shape and the project leave a rule at risk."""
-    ruled_out: list[RuledOut] = []
+def _looked_at(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult:
+    """The result of a file, which is analysed only if its words leave a rule at risk."""
     if source.kind is Kind.PYTHON:
-        at_risk = (at_risk & symbols_of_files()) - silent_in(source.path, source.data)
-        at_risk = _held(dict.fromkeys(at_risk & CLAIMS.keys(), ANYWHERE), source, holds, ruled_out) | (at_risk - CLAIMS.keys())
-        at_risk = possible_by_text(at_risk, source.utf8)
-    if _is_whole(source, at_risk):
-        at_risk = at_risk if source.kind is not Kind.PYTHON else _at_stake(at_risk, source, holds, ruled_out)
-        if not at_risk:
-            return FileResult(source.path, ruled_out=tuple(ruled_out))
-    result = _lint(source, config, at_risk)
-    return result._replace(ruled_out=tuple(ruled_out)) if ruled_out else result
+        at_risk &= symbols_of_files()
+    return _lint(source, config, at_risk) if at_risk or not _is_whole(source, at_risk) else FileResult(source.path)
 
 
 @functools.lru_cache
@@ -135,43 +119,6 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
     from ldlm_lint.notebooks.fixes import unparsed
 
     return result._replace(findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
-
-
-def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
-    """The rules that a Python file may break by its shape, of those whose words it contains; only cheap tests."""
-    syntax = syntax_of(source) if at_risk else None
-    if syntax is None:
-        return at_risk
-    return possible(at_risk, syntax, source.utf8)
-
-
-def _at_stake(at_risk: frozenset[str], source: Source, holds: Holds | None, ruled_out: list[RuledOut]) -> frozenset[str]:
-    """The rules that a Python file may break by its shape and that the project leaves open for its functions, of those
-    at risk.
-    """
-    return _left(_possible(at_risk, source), PROSPECTS, source, holds, ruled_out)
-
-
-def _left(
-    at_risk: frozenset[str], prospects: Mapping[str, Prospect], source: Source, holds: Holds | None, ruled_out: list[RuledOut]
-) -> frozenset[str]:
-    """The rules at risk without those that the project rules out by the functions in question."""
-    asked = at_risk & prospects.keys() if holds is not None else frozenset()
-    syntax = syntax_of(source) if asked else None
-    if syntax is None:
-        return at_risk
-    text = source.utf8
-    functions = {symbol: found for symbol in asked if (found := prospects[symbol](syntax, text)) is not None}
-    return _held(functions, source, holds, ruled_out) | (at_risk - functions.keys())
-
-
-def _held(
-    functions: Mapping[str, tuple[str, ...]], source: Source, holds: Holds | None, ruled_out: list[RuledOut]
-) -> frozenset[str]:
-    """The rules that the project leaves a chance at their functions; the others go to ``ruled_out``."""
-    out = [one for one in sorted(functions.items()) if holds is not None and not holds(one[0], source.path, one[1])]
-    ruled_out += out
-    return frozenset(functions.keys() - dict(out).keys())
 
 
 def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:

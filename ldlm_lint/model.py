@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.project.tables import Tabled
-    from ldlm_lint.python.flow import ModuleFlow
     from ldlm_lint.reach import Standing
     from ldlm_lint.scopes import Scope
     from ldlm_lint.source import Source
@@ -403,26 +402,18 @@ class Problem(NamedTuple):
     usage: bool = False
 
 
-RuledOut = tuple[str, tuple[str, ...]]
-"""The symbol of a rule, and the functions of a file that could break it, by their dotted names; none means any."""
-
-
 class FileResult(NamedTuple):
     """The result of one file; a pure function of its bytes, the version and the configuration.
 
-    ``unseen`` are the lines of a script that the parsers could not read; ``flow`` is the data flow of a Python file for
-    the project pass, if the file was parsed anyway and may matter; ``scopes`` are those of a Python file with findings
-    as `ldlm_lint.scopes.scopes` tells them, None if they were not computed. ``ruled_out`` are rules that were not
-    checked because the rest of the project rules them out. ``table`` has the file's facts for the linked program, if
-    requested.
+    ``unseen`` are the lines of a script that the parsers could not read; ``scopes`` are those of a Python file with
+    findings as `ldlm_lint.scopes.scopes` tells them, None if they were not computed. ``table`` has the file's facts for the
+    linked program, if requested.
     """
 
     path: str
     findings: tuple[Finding, ...] = ()
     unseen: tuple[int, ...] = ()
-    flow: ModuleFlow | None = None
     scopes: tuple[Scope, ...] | None = None
-    ruled_out: tuple[RuledOut, ...] = ()
     table: Tabled | None = None
 
 

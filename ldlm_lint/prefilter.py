@@ -1,8 +1,7 @@
 """Decides from the bytes of a file which rules it could break at all: most files of a repository need no syntax tree.
 
 A rule's triggers, requirements and silencers are necessary conditions, so that skipping a checker can lose no finding;
-they are read from the rules and declared nowhere else. `ldlm_lint.shapes` tests the shape of a Python file beyond its
-words.
+they are read from the rules and declared nowhere else.
 """
 
 from __future__ import annotations

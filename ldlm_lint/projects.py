@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.budget import Clock, apart
+from ldlm_lint.budget import Clock
 from ldlm_lint.config import Config, Configured, may_be_project, root_among
 from ldlm_lint.discover import kind_of_head, kind_of_name, project_files
 from ldlm_lint.garbage_collection import bring_back
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.flows import Flows
     from ldlm_lint.project.questions import Context
     from ldlm_lint.project.tables import Tabled, Tables
-    from ldlm_lint.python.flow import ModuleFlow
     from ldlm_lint.requirements import TorchVersion
 
 
@@ -71,10 +70,6 @@ class Projects:
         self._contexts.clear()
         self._flows = self._tables = None
         bring_back()
-
-    def learn(self, flow: ModuleFlow) -> None:
-        """Take over where values go in a file that was parsed anyway."""
-        self._known_flows().put(flow.path, flow)
 
     def wants_table(self, path: str) -> bool:
         """Whether the linked program will take the table of a Python file."""
@@ -125,19 +120,6 @@ class Projects:
     def clock(self, path: str) -> Clock:
         """The time for questions to the project of a file."""
         return self._clocks[self._root_of(path)]
-
-    def may_hold(self, symbol: str, path: str, functions: Sequence[str]) -> bool:
-        """Whether a rule can report in one of these functions of a file; True if that is unknown."""
-        from ldlm_lint.project.outlook import may_hold
-
-        with apart():
-            context = self.of(path)
-            try:
-                with self.clock(path).running(len(context.project.files)):
-                    return may_hold(context, symbol, path, functions)
-            except Exception:
-                # What fails here fails again, and is reported, when the project decides a finding.
-                return True
 
     @cached_property
     def _bases(self) -> list[Path]:

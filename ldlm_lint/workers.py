@@ -112,7 +112,7 @@ def _lint(chunk: Sequence[File]) -> list[FileResult]:
     assert _work is not None
     configured, overlay, projects = _work
     wants = projects.wants_table
-    return [_small(lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, projects.may_hold, wants)) for path, kind in chunk]
+    return [_small(lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, wants)) for path, kind in chunk]
 
 
 def _small(result: FileResult) -> FileResult:

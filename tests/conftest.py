@@ -21,7 +21,6 @@ from calling import Enter, Run, calling, entered
 from harness import Case, cases, lint, materialize
 from hypothesis import settings
 
-from ldlm_lint import batch
 from ldlm_lint.model import Report
 from ldlm_lint.program.solver import Solver
 
@@ -42,9 +41,6 @@ os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
 # Hundreds of processes are started, which would each compile the package anew where none may keep what it has compiled.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-
-# The few files of a test stand for those of a large project, which is asked ahead.
-batch.MOST_UNASKED = 0
 
 # A value that grows after a rule has read it is an error in every test.
 Solver.watches = True

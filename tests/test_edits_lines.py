@@ -6,17 +6,7 @@ import pytest
 from snippets import source
 
 from ldlm_lint.edits.beginnings import insert_at_beginning
-from ldlm_lint.edits.lines import stands_alone, step_of
 from ldlm_lint.files.edited import apply_edits
-from ldlm_lint.python.tree import parse
-from ldlm_lint.source import Source
-
-CODE = "def f(n):\n\tx = 1; y = 2\n\n\t# About z,\n\t# in two lines.\n\tz = 3  # three\n\tif n: w = 4\n\tfor i in n:\n\t\t\tprint(i)\n"
-
-
-def statements(file: Source):
-    """The statements of the function that a text holds."""
-    return parse(file, "module").module.body[0].body
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -45,18 +35,7 @@ def test_nothing_goes_into_a_line_that_holds_more(text):
     assert insert_at_beginning(source(text.encode()), 1 if "f" in text else 2, "new()", (), ()) is None
 
 
-def test_which_statements_stand_alone():
-    file = source(CODE.encode())
-    assert [stands_alone(file, one) for one in statements(file)] == [False, False, True, True, True]
-
-
 def test_a_file_without_a_last_line_ending_gets_nothing_behind_it():
     text = b"def f():\n    g()"
     edit = insert_at_beginning(source(text), 1, "h()", (2,), ())
     assert apply_edits(text, [edit]) == b"def f():\n    h()\n    g()"
-
-
-@pytest.mark.parametrize("index, expected", [(4, "\t\t"), (2, "\t")])
-def test_blocks_are_indented_as_their_neighbours(index, expected):
-    file = source(CODE.encode())
-    assert step_of(file, statements(file)[index]) == expected

@@ -45,7 +45,7 @@ LAYERS = {
     "cli": "entry cli",
 }
 # The analyses from before the program of tables: on no layer, and asked by fewer and fewer parts.
-OLD = frozenset({"python", "shapes", "project", "prefilter"})
+OLD = frozenset({"python", "project", "prefilter"})
 ASKS_OLD = frozenset({"cache", "checkers", "configs", "edits", "engine", "model", "probe", "program", "pylint_host", "shell"})
 UPWARD = {
     # The functions and keys around a place: the tuple belongs to `files`.

@@ -98,30 +98,6 @@ def test_parameter(scope: tuple[str, tuple[str, ...]], callee: str, key: int | s
 
 
 @for_every(
-    "text, expected",
-    [
-        pytest.param("def f(): ...\nf()", False, id="once"),
-        pytest.param("def f(): ...\nfor x in y: f()", True, id="loop"),
-        pytest.param("def f(): ...\nfor x in f(): ...", False, id="iterable"),
-        pytest.param("def f(): ...\ndef g(): f()\nfor x in y: g()", True, id="caller-in-a-loop"),
-        pytest.param("def f(): ...\ndef g(): f()\ng()", False, id="caller-once"),
-        pytest.param("def f(): g()\ndef g(): f()", False, id="each-other"),
-        pytest.param("def f(): ...\nfor x in range(1): f()", False, id="range-1"),
-        pytest.param("def f(): ...", False, id="never"),
-    ],
-)
-def test_repeated(text: str, expected: bool) -> None:
-    assert calls({"train.py": text}).repeated(f"{ROOT}/train.py", "f") is expected
-
-
-def test_repeated_within_a_function() -> None:
-    text = "def main():\n    def epoch(): ...\n    epoch()\nfor seed in seeds: main()\n"
-    index = calls({"train.py": text})
-    assert index.repeated(f"{ROOT}/train.py", "main.epoch")
-    assert not index.repeated(f"{ROOT}/train.py", "main.epoch", within="main")
-
-
-@for_every(
     "text, scope, expected",
     [
         pytest.param("def f(): loss.backward()", "f", True, id="itself"),
@@ -135,34 +111,6 @@ def test_repeated_within_a_function() -> None:
 def test_trains(text: str, scope: str, expected: bool) -> None:
     files = {"train.py": text, "engine.py": "def step():\n    loss.backward()\n"}
     assert calls(files).trains(f"{ROOT}/train.py", scope) is expected
-
-
-@for_every(
-    "text, scope, loops, expected",
-    [
-        pytest.param("for x in y:\n    save()\n    loss.backward()", "", [1], 1, id="own-loop"),
-        pytest.param("for x in y:\n    save()", "", [1], None, id="loop-that-does-not-train"),
-        pytest.param("for x in y:\n    loss.backward()\nsave()", "", [], None, id="behind-the-loop"),
-        pytest.param("for e in x:\n    for b in y:\n        loss.backward()\n    save()", "", [1], 1, id="outer-loop"),
-        pytest.param("def f(): save()\nfor x in y:\n    f()\n    loss.backward()", "f", [], 2, id="caller"),
-        pytest.param(
-            "def f(): g()\ndef g(): save()\nfor x in y:\n    f()\n    loss.backward()", "g", [], 3, id="its-caller"
-        ),
-        pytest.param("def f(): save()\nfor x in y:\n    loss.backward()\nf()", "f", [], None, id="called-behind-it"),
-        pytest.param("def f(): f()", "f", [], None, id="only-itself"),
-        pytest.param(
-            "import lightning as L\nclass M(L.LightningModule):\n    def on_train_epoch_end(self): save()",
-            "M.on_train_epoch_end",
-            [],
-            3,
-            id="lightning-hook",
-        ),
-    ],
-)
-def test_training_loop(text: str, scope: str, loops: list[int], expected: int | None) -> None:
-    path = f"{ROOT}/train.py"
-    found = calls({"train.py": text}).in_training_loop(path, scope, loops)
-    assert found == (None if expected is None else (path, expected))
 
 
 STEP = "class Engine:\n    def __init__(self, loss):\n        loss.backward()\n    def show(self): ...\n    def run(self): Engine(1)\ndef idle(): ...\n"

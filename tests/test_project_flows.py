@@ -7,10 +7,7 @@ from snippets import ROOT, context
 from ldlm_lint.project import flows
 from ldlm_lint.project.flow_packing import packed, unpacked
 from ldlm_lint.project.flows import Flows
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.trees import Trees
 from ldlm_lint.python.flow import ModuleFlow, summarize
-from ldlm_lint.python.gradients import NO_FACTS
 from ldlm_lint.python.slots import Slot
 
 MODULE = {"model.py": "def work():\n    pass\n\n\ndef train(model):\n    for batch in model:\n        work()\n"}
@@ -57,12 +54,11 @@ def test_packing_keeps_every_fact() -> None:
     module = found.trees.of(f"{ROOT}/model.py")
     assert module is not None
     flow = summarize(module, "model.py")
-    assert all((flow.functions, flow.calls, flow.moves, flow.iterations, flow.guards, flow.gradients))
+    assert all((flow.functions, flow.calls, flow.moves, flow.iterations))
     assert any(call.passed and call.loops and call.rare for call in flow.calls)
     again = unpacked(packed(flow))
     assert again == flow
     assert unpacked(packed(_flow())) == _flow()
-    assert (type(again.gradients), _flow().gradients) == (type(flow.gradients), None)
     assert [type(one) for one in (*again.calls, *again.iterations, *again.functions)] == [
         type(one) for one in (*flow.calls, *flow.iterations, *flow.functions)
     ]
@@ -93,24 +89,10 @@ def main(rank, model, loader):
 """
 
 
-def test_parts_that_a_flow_leaves_out_are_found_when_they_are_asked_for() -> None:
+def test_guards_are_found_when_they_are_asked_for() -> None:
     project = context({"save.py": SAVES, "broken.py": "def :"}).project
-    path = f"{ROOT}/save.py"
-    flow = project.flow(path)
-    assert flow.guards is None and flow.gradients is None
-    assert project.guards(path) == {"8:8": ("*",), "10:8": ("+", "loader")}
-    assert project.gradients(path).unrecorded == {"5:9", "6:8"}
-    whole = summarize(project.trees.of(path), path)
-    assert whole == flow._replace(guards=project.guards(path), gradients=project.gradients(path))
-    assert project.guards(f"{ROOT}/broken.py") == {} and project.gradients(f"{ROOT}/broken.py") == NO_FACTS
-
-
-def test_parts_that_a_flow_has_are_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = f"{ROOT}/save.py"
-    whole = summarize(context({"save.py": SAVES}).project.trees.of(path), path)
-    project = Project(ROOT, [path], {path: SAVES.encode()}, Flows({path: whole}))
-    monkeypatch.setattr(Trees, "glance", None)
-    assert project.guards(path) is whole.guards and project.gradients(path) is whole.gradients
+    assert project.guards(f"{ROOT}/save.py") == {"8:8": ("*",), "10:8": ("+", "loader")}
+    assert project.guards(f"{ROOT}/broken.py") == {}
 
 
 @for_every(

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from ldlm_lint.edits.imports import Names, ensure_import
+from ldlm_lint.python.ast_walks import nodes_below
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.syntax import required
 from ldlm_lint.python.tree import parse
-from ldlm_lint.shapes.walks import nodes_below
 from ldlm_lint.source import Kind, Source
 
 PROGRAM = """

@@ -8,12 +8,9 @@ import pytest
 from collected import for_every
 from snippets import ROOT, argument, call, parsed, tree
 
-from ldlm_lint.checkers import host
-from ldlm_lint.project.questions import QUESTIONS
 from ldlm_lint.python.flow import Callee, ModuleFlow, callee_of, is_backward, summarize
 from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.slots import ANY_ELEMENT, Slot, slots_of
-from ldlm_lint.source import Kind, Source
 
 
 def flow(code: str) -> ModuleFlow:
@@ -279,15 +276,3 @@ def test_names_of_places() -> None:
     module = tree("class C:\n    def f(self):\n        x = lambda: target()\n")
     assert position_of(call(module)) == "3:20"
     assert scope_name(call(module).scope()) == "C.f"
-
-
-def test_questions_that_come_to_flows_are_questions():
-    assert set(QUESTIONS) >= host._ASK_OF_FLOW
-
-
-def test_flow_is_made_ahead_only_for_such_a_question():
-    tests = b"import torch\ndef test(net, data):\n    net.eval()\n    for x in data:\n        print(net(x))\n"
-    loads = b"import torch\nprint(torch.load('x'))\n"
-    found = {text: host.lint(Source.from_bytes("/x/run.py", text, Kind.PYTHON), "run") for text in (tests, loads)}
-    assert found[tests].flow is not None and found[tests].flow.calls
-    assert not found[loads].findings and found[loads].flow is None

@@ -39,7 +39,7 @@ def test_what_a_check_loads(tmp_path: Path, warm: bool, monkeypatch: pytest.Monk
 
 
 def test_what_is_asked_before_there_is_a_tree_loads_no_trees() -> None:
-    assert loaded("import ldlm_lint.project.outlook, ldlm_lint.linting").isdisjoint({"astroid", "ldlm_lint.python.flow", *HEAVY})
+    assert loaded("import ldlm_lint.projects, ldlm_lint.linting").isdisjoint({"astroid", "ldlm_lint.python.flow", *HEAVY})
 
 
 SAVES_IN_A_LOOP = """\

@@ -52,7 +52,7 @@ class Moves:
         index = bisect.bisect_left(self._starts, offset)
         if index and self.pieces[index - 1].end > offset:
             return None
-        if behind and index < len(self.pieces) and self.pieces[index].start == self.pieces[index].end == offset:
+        while behind and index < len(self.pieces) and self.pieces[index].start == self.pieces[index].end == offset:
             index += 1
         return offset + self._shifts[index]
 

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from ldlm_lint.ignores import Note
 
 T = TypeVar("T")
-FLOW = "flow"
-"""The fact that the project pass asks for most."""
 TABLE = "table"
 """The fact that the linked program asks for."""
-_KEPT = frozenset({FLOW, TABLE, "skim", "guards", "gradients", "head"})
+_KEPT = frozenset({"flow", TABLE, "skim", "guards", "head"})
 """The facts that cost more to make than to read; documents and scripts do not."""
 
 
@@ -104,11 +102,9 @@ class Session:
         return self.looks.inputs["file"][path]
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
-        """Store the lint result of a file; its data flow is a separate fact, which few runs need."""
+        """Store the lint result of a file."""
         path = result.path
-        self._learn(self._pack("results", config_key), path, self._content(path, kind), result._replace(flow=None, table=None))
-        if result.flow is not None:
-            self._learn(self._pack(FLOW), path, self.looks.inputs["file"][path], result.flow)
+        self._learn(self._pack("results", config_key), path, self._content(path, kind), result._replace(table=None))
         if result.table is not None:
             from ldlm_lint.project.tables import remembered
 

@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# A group ``evaluation`` has a module here with its ``EvaluationChecker``.
-ROOMS = (
-    "evaluation",
-)
-# Groups whose rules are not in the module with their name.
-_RULES: dict[str, tuple[str, ...]] = {"evaluation": ()}
-# Rules with a file of their own which a group may find broken, too, by its own tree.
-_MORE = {"evaluation": frozenset({"evaluation-with-gradients"})}
+ROOMS: tuple[str, ...] = ()
+"""The groups that have a module here with a checker, and a module of rules: none is left."""
 
 
 def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...]:
@@ -32,8 +26,7 @@ def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...
 @functools.cache
 def symbols_of(room: str) -> frozenset[str]:
     """The rules of a group."""
-    modules = (importlib.import_module(f"ldlm_lint.rules.{name}") for name in _RULES.get(room, (room,)))
-    return frozenset(rule.symbol for module in modules for rule in module.RULES) | _MORE.get(room, frozenset())
+    return frozenset(rule.symbol for rule in importlib.import_module(f"ldlm_lint.rules.{room}").RULES)
 
 
 @functools.cache

@@ -16,12 +16,10 @@ from astroid import nodes
 
 from ldlm_lint.checkers import checkers_of
 from ldlm_lint.edits.imports import names_given
-from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.bound_names import BoundNames
-from ldlm_lint.python.flow import GRADIENTS, ModuleFlow, summarize
-from ldlm_lint.python.tree import Parsed, parse
+from ldlm_lint.python.tree import parse
 from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.scopes import scopes_of
@@ -30,15 +28,6 @@ from ldlm_lint.source import Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# Questions that mostly depend on the data flow of the file itself: it is computed while the tree exists. Of the other
-# files with claims, the project needs it for one in four, and parses those again.
-_ASK_OF_FLOW = frozenset({
-    "evaluation-records-gradients",
-})
-# Questions that use slow parts of the data flow; others rarely use them.
-_ASK_OF_PARTS = {
-    "evaluation-records-gradients": GRADIENTS,
-}
 # Placeholders of cookiecutter: the file is not Python yet, which its author knows.
 _TEMPLATE = lazily(r"\{\{.*\}\}")
 _Callback = Callable[[nodes.NodeNG], None]
@@ -73,23 +62,11 @@ def lint(source: Source, module_name: str, at_risk: Collection[str] | None = Non
     if parsed.error_line and not unfilled:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
-    claimed = {claim.kind for one in findings for claim in one.claims}
-    asked = parsed.module is not None and not claimed.isdisjoint(_ASK_OF_FLOW)
-    flow, failures = _flow(parsed, source, claimed) if asked else (None, ())
     scopes = scopes_of(parsed.module, source) if findings and parsed.module is not None and not parsed.error_line else None
     if parsed.module is not None:
         release(parsed.module)
     unseen = (parsed.error_line,) if unfilled else ()
-    return FileResult(source.path, (*findings, *failures), unseen, flow=flow, scopes=scopes)
-
-
-def _flow(parsed: Parsed, source: Source, claimed: Collection[str]) -> tuple[ModuleFlow | None, tuple[Finding, ...]]:
-    """Where the values of a file go, for questions to the project; a failure costs these, not the findings."""
-    parts = frozenset(_ASK_OF_PARTS[kind] for kind in claimed if kind in _ASK_OF_PARTS)
-    try:
-        return summarize(parsed.module, source.path, not parsed.error_line, parts), ()
-    except Exception as error:
-        return None, (internal_error(source.span(0, 0), error, "flow"),)
+    return FileResult(source.path, findings, unseen, scopes=scopes)
 
 
 def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = None) -> None:

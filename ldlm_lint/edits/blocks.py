@@ -23,7 +23,7 @@ def put_under(source: Source, first: int, last: int, context: Sequence[str]) -> 
         return None
     begin, end = block[0].lineno, block[-1].end_lineno or block[-1].lineno
     indent = indent_at(source, begin)
-    unit = indent_unit(source, begin, indent) or ("\t" if indent.endswith("\t") else "    ")
+    unit = _unit_in(source, block[0]) or indent_unit(source, begin, indent) or ("\t" if indent.endswith("\t") else "    ")
     head = f"{indent}with {' '.join(context)}:"
     if len(head.expandtabs()) > MAX_LINE:
         inner = "".join(f"{source.newline}{indent}{unit}{part}" for part in context)
@@ -32,6 +32,14 @@ def put_under(source: Source, first: int, last: int, context: Sequence[str]) -> 
     span = source.span(source.line_starts[begin - 1], stop)
     lines = source.slice(span).splitlines(keepends=True)
     return Edit(span, head + source.newline + "".join(f"{unit}{line}" if line.strip() else line for line in lines))
+
+
+def decorate(source: Source, line: int, decorator: str) -> Edit | None:
+    """Decorate the function whose ``def`` begins a line; None for ``async def`` and for other code on that line."""
+    if not source.lines[line - 1].lstrip().startswith("def "):
+        return None
+    start = source.line_starts[line - 1]
+    return Edit(source.span(start, start), f"{indent_at(source, line)}@{decorator}{source.newline}")
 
 
 def begin_earlier(source: Source, line: int, first: int) -> Edit | None:
@@ -88,6 +96,14 @@ def put_before(source: Source, first: int, last: int, line: str) -> Edit | None:
     start = source.line_starts[begin.lineno - 1]
     indent = indent_at(source, begin.lineno)
     return Edit(source.span(start, start), "".join(f"{indent}{one}{source.newline}" for one in lines))
+
+
+def _unit_in(source: Source, statement: ast.stmt) -> str:
+    """By how much the body of a statement is indented; empty if it has none on lines of its own."""
+    body = getattr(statement, "body", None)
+    if not isinstance(body, list) or body[0].lineno == statement.lineno:
+        return ""
+    return indent_at(source, body[0].lineno).removeprefix(indent_at(source, statement.lineno))
 
 
 def _block(source: Source, first: int, last: int) -> list[ast.stmt]:

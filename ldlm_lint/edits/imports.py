@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.edits.import_places import bindings, insertion, joining
 from ldlm_lint.model import Edit
+from ldlm_lint.python.ast_walks import nodes_below
 from ldlm_lint.python.syntax import parses, required
-from ldlm_lint.shapes.walks import nodes_below
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ldlm_lint.project.training import BACKWARD
 
 if TYPE_CHECKING:
     from ldlm_lint.project.traits import Trait
-    from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
+    from ldlm_lint.python.flow import Callee, CallSite, Function
 
 _DEPTH = 5
 _TAKEN = (re.compile(rb"\.([A-Z]\w*)"), re.compile(rb"\"([A-Z]\w*)\""), re.compile(rb"'([A-Z]\w*)'"))
@@ -60,9 +60,7 @@ class Calls:
         self.project = project
         self.sketch = Sketch(project, self.may_call)
         self._abstract = AbstractMethods(project, self.sketch)
-        self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
-        self._loops: dict[tuple[str, str, frozenset[int]], bool] = {}
         self._callers: dict[tuple[str, str], FileSet] = {}
         self._classes: dict[str, frozenset[bytes]] = {}
         self._held: dict[str, Mapping[str, int]] = {}
@@ -247,17 +245,6 @@ class Calls:
             return any("." in one and one in functions and one.rpartition(".")[2] == callee.name for one in named)
         return any(where == path and function.scope in named for where, function in self.targets(other, callee))
 
-    def repeated(self, path: str, scope: str, within: str = "") -> bool:
-        """Whether a function is called in a loop, or by a function that is; calls of ``within`` do not count."""
-        key = (path, scope, within)
-        if key not in self._repeated:
-            self._repeated[key] = False
-            self._repeated[key] = scope not in ("", within) and any(
-                bool(call.loops) or self.repeated(caller, call.scope, within)
-                for caller, call in self.callers(path, scope)
-            )
-        return self._repeated[key]
-
     def trains(self, path: str, scope: str, depth: int = 0) -> bool:
         """Whether a function computes gradients, directly or through its callees."""
         key = (path, scope)
@@ -280,49 +267,3 @@ class Calls:
             if self.may_lead(path, call.callee, BACKWARD)
             for where, function in self.targets(path, call.callee)
         )
-
-    def loop_trains(self, path: str, scope: str, lines: set[int]) -> bool:
-        """Whether one of the loops at these lines of a function computes gradients in its body."""
-        key = (path, scope, frozenset(lines))
-        if key not in self._loops:
-            self._loops[key] = self._some_loop_trains(path, scope, lines)
-        return self._loops[key]
-
-    def _some_loop_trains(self, path: str, scope: str, lines: set[int]) -> bool:
-        function = self.function(path, scope)
-        if function is None or not lines:
-            return False
-        if not lines.isdisjoint(function.backward_lines) and learns(self.project, path):
-            return True
-        inside = (call for call in self.project.calls_in(path, scope) if not lines.isdisjoint(call.loops))
-        return self._any_trains(path, inside) or self._iterates_a_training(self.project.flow(path), scope, lines)
-
-    def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
-        """Whether one of the loops iterates over a training generator: ``for loss in self.steps(): …``."""
-        iterated = {
-            one.slot.name
-            for one in flow.iterations
-            if one.slot.kind == "out" and one.scope == scope and one.line in lines
-        }
-        generators = (call for call in flow.calls if call.position in iterated) if iterated else ()
-        return any(
-            function.yields and self.trains(where, function.scope)
-            for call in generators
-            for where, function in self.targets(flow.path, call.callee)
-        )
-
-    def in_training_loop(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> tuple[str, int] | None:
-        """The training loop (path, line) around a place, also through callers; None if there is none."""
-        lines = {line for line in loops if line}
-        if self.loop_trains(path, scope, lines):
-            return path, min(lines)
-        function = self.function(path, scope)
-        if function is not None and function.lightning:
-            return path, function.line
-        if depth >= _DEPTH or not scope:
-            return None
-        for caller, call in self.callers(path, scope):
-            found = self.in_training_loop(caller, call.scope, call.loops, depth + 1)
-            if found is not None:
-                return found
-        return None

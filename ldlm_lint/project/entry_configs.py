@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
-from ldlm_lint.shapes.walks import level_by_level
+from ldlm_lint.python.ast_walks import level_by_level
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 SUFFIX = lazily(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow, Passed
-from ldlm_lint.python.gradients import FunctionGradients, GradientFacts
 from ldlm_lint.python.iterations import Iteration
 from ldlm_lint.python.slots import Slot
 
@@ -41,15 +40,14 @@ def packed(flow: ModuleFlow) -> bytes:
     moves = [(slots[source], slots[target]) for source, target in flow.moves]
     iterations = [(slots[slot], *rest) for slot, *rest in flow.iterations]
     tables = _plain(slots), _plain(callees), list(given)
-    gradients = flow.gradients and (_plain(flow.gradients.functions), flow.gradients.unrecorded)
-    whole: Any = flow.path, tables, _plain(flow.functions), calls, moves, iterations, flow.complete, flow.guards, gradients
+    whole: Any = flow.path, tables, _plain(flow.functions), calls, moves, iterations, flow.complete
     return zlib.compress(marshal.dumps(whole), _FAST)
 
 
 def unpacked(data: bytes) -> ModuleFlow:
     """The flow encoded by `packed`."""
     # Packed by this process: no untrusted data.
-    path, tables, functions, calls, moves, iterations, complete, guards, gradients = marshal.loads(zlib.decompress(data))
+    path, tables, functions, calls, moves, iterations, complete = marshal.loads(zlib.decompress(data))
     slots, callees = list(map(_made(Slot), tables[0])), list(map(_made(Callee), tables[1]))
     passed, call_site = _made(Passed), _made(CallSite)
     given = [passed((key, slots[slot], loops)) for key, slot, loops in tables[2]]
@@ -63,8 +61,6 @@ def unpacked(data: bytes) -> ModuleFlow:
         tuple([(slots[source], slots[target]) for source, target in moves]),
         tuple([Iteration(slots[slot], *rest) for slot, *rest in iterations]),
         complete,
-        guards,
-        gradients and GradientFacts(tuple(map(_made(FunctionGradients), gradients[0])), gradients[1]),
     )
 
 

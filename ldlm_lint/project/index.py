@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.project.called_names import CalledNames, called_names
@@ -22,15 +22,12 @@ from ldlm_lint.testfiles import is_test
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from astroid import nodes
-
     from ldlm_lint.cache.contract import Cache
     from ldlm_lint.configs.document import Document
     from ldlm_lint.project.derivations import Derivations
     from ldlm_lint.project.tables import Tabled, Tables
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.python.flow import CallSite, Function, Guards, ModuleFlow
-    from ldlm_lint.python.gradients import GradientFacts
     from ldlm_lint.shell.script import Script
 
     T = TypeVar("T")
@@ -79,7 +76,7 @@ class Project:
         self._learned = flows or Flows()
         self._tables = tables
         self._flows = Flows()
-        self._parts: dict[str, dict[str, object]] = {}
+        self._guards: dict[str, Guards] = {}
         self._tests: dict[str, bool] = {}
         self._heads: dict[str, tuple[tuple[str, ...], str]] = {}
         self._trainings: dict[int, FileSet] = {}
@@ -193,27 +190,12 @@ class Project:
 
     def guards(self, path: str) -> Guards:
         """The conditions that may restrict the calls of a file to one process, by the positions of the calls."""
-        from ldlm_lint.python.flow import GUARDS, guards_in
+        from ldlm_lint.python.flow import guards_in
 
-        return self._part(path, GUARDS, guards_in, {})
-
-    def gradients(self, path: str) -> GradientFacts:
-        """The gradient facts of the functions of a file."""
-        from ldlm_lint.python.flow import GRADIENTS
-        from ldlm_lint.python.gradients import NO_FACTS, gradient_facts
-
-        return self._part(path, GRADIENTS, gradient_facts, NO_FACTS)
-
-    def _part(self, path: str, name: str, find: Callable[[nodes.Module], T], nothing: T) -> T:
-        """A part of the flow of a file that few questions need; if it was left out, the file is parsed again."""
-        found: T | None = getattr(self.flow(path), name)
-        if found is None:
-            parts = self._parts.setdefault(name, {})
-            if path not in parts:
-                made = self._fact(name, path, lambda one: self.trees.glance(one, lambda module, _: find(module)))
-                parts[path] = nothing if made is None else made
-            found = cast("T", parts[path])
-        return found
+        if path not in self._guards:
+            # Few questions need them: if they do, the file is parsed again.
+            self._guards[path] = self._fact("guards", path, lambda one: self.trees.glance(one, lambda module, _: guards_in(module)) or {})
+        return self._guards[path]
 
     def calls_in(self, path: str, scope: str) -> tuple[CallSite, ...]:
         """The calls of a function, without those of inner functions; the empty scope is the module."""
@@ -226,7 +208,7 @@ class Project:
     def _summarize(self, path: str) -> ModuleFlow:
         from ldlm_lint.python.flow import ModuleFlow, summarize
 
-        found = self.trees.glance(path, lambda module, complete: summarize(module, path, complete, parts=()))
+        found = self.trees.glance(path, lambda module, complete: summarize(module, path, complete))
         return ModuleFlow(path, (), (), (), (), complete=False) if found is None else found
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -36,10 +36,8 @@ class _Definition(NamedTuple):
 
 _HEADER_ENDS = lazily(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _ON_LINE = lazily(rb"\)[ \t]*(?:->[^\n:]*)?:[ \t]*([^\s#][^\n]*)$", re.M)
-_LOOP = lazily(rb"^([ \t\f]*)(?:async[ \t]+)?((?:for|while)\b)", re.M)
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
-_LOOPS = 64
 
 
 class Sketch:
@@ -54,8 +52,6 @@ class Sketch:
         self._known: dict[str, frozenset[str]] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._calls: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._repeating: dict[tuple[str, str], frozenset[str]] = {}
-        self._loops: dict[str, list[tuple[int, int]]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
         self._names: dict[Trait, frozenset[Place] | None] = {}
 
@@ -63,10 +59,6 @@ class Sketch:
         """Whether a function may call, directly or through others, a match of the trait's pattern."""
         leading = self._leading_to(trait)
         return leading is None or place in leading or not self._knows(*place)
-
-    def coming_to(self, trait: Trait) -> frozenset[Place]:
-        """All functions that may, as for `may_come_to`; empty if there are too many."""
-        return self._leading_to(trait) or frozenset()
 
     def any_may_come_to(self, path: str, name: str, trait: Trait) -> bool:
         """As `may_come_to`, for the functions and classes of a file with this last name, at any depth."""
@@ -130,41 +122,6 @@ class Sketch:
         count.
         """
         return bool(self._calling(path, name))
-
-    def may_repeat(self, place: Place, callee: str) -> bool:
-        """Whether a function may call something, by its dotted name, in its own ``for`` or ``while``."""
-        path, name = place[0], _called_as(callee)
-        key = (path, name)
-        if key not in self._repeating:
-            self._repeating[key] = frozenset(self._find_repeating(path, name))
-        return place[1] in self._repeating[key]
-
-    def _find_repeating(self, path: str, name: str) -> Iterator[str]:
-        if name in self._project.skim(path).renamed:
-            yield from self._calling(path, name)
-            return
-        loops, starts = self._loops_of(path), self._of(path)[0]
-        for at in self._calls_at(path, name) if loops else ():
-            around = list(self._around(path, at))
-            # The outermost definition that it may be in.
-            first = min(starts[number] if number is not None else 0 for number in around)
-            low, high = bisect_left(loops, (first,)), bisect_left(loops, (at,))
-            if high - low > _LOOPS or self._may_stand_in(path, loops[low:high], at):
-                yield from self._named(path, around)
-
-    def _may_stand_in(self, path: str, loops: list[tuple[int, int]], at: int) -> bool:
-        """Whether one of these loops above a place may be around it: it is indented less, or is on the same line."""
-        data = self._project.data(path)
-        begin = data.rfind(b"\n", 0, at) + 1
-        indent = _indent(data, begin, at)
-        return any(indent is None or own < indent or one >= begin for one, own in loops)
-
-    def _loops_of(self, path: str) -> list[tuple[int, int]]:
-        """Where the loops of a file begin, and the columns that they are indented by."""
-        if path not in self._loops:
-            found = _LOOP.finditer(self._project.data(path))
-            self._loops[path] = [(one.start(2), len(one[1].replace(b"\f", b"").expandtabs())) for one in found]
-        return self._loops[path]
 
     def _find_callers(self, path: str, scope: str, tests: bool) -> Iterator[Place]:
         name = _called_as(scope)

@@ -7,19 +7,25 @@ more than once?" or "is this save in a training loop?". It is a pure function of
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.gradients import GradientFacts, gradient_facts, owned
 from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.handed_lists import handed_list, moved_into_list
 from ldlm_lint.python.iterations import Iteration, iterations_of, repeating
 from ldlm_lint.python.mode_calls import sets_mode
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
-from ldlm_lint.python.places import function_of, loops_around, loops_around_definition, position_of, scope_name
+from ldlm_lint.python.places import (
+    by_function,
+    function_of,
+    loops_around,
+    loops_around_definition,
+    position_of,
+    scope_name,
+)
 from ldlm_lint.python.sites import site_of
 from ldlm_lint.python.slots import (
     Slot,
@@ -44,13 +50,14 @@ MAPPING = "**"
 _PROPERTIES = {"property", "cached_property"}
 _OF_MADE_OBJECTS = frozenset({"update"})
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
-GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
 Guards = Mapping[str, tuple[str, ...]]
 """The conditions that may choose one process for a call, by its position; none for a call without any."""
 _FACTS = (
     *(nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.With),
     *(nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call),
 )
+
+_OWNED = (nodes.FunctionDef, nodes.Call, nodes.Yield, nodes.YieldFrom)
 
 
 class Callee(NamedTuple):
@@ -103,10 +110,7 @@ class Function(NamedTuple):
 
 
 class ModuleFlow(NamedTuple):
-    """The facts of one file; not ``complete`` if a syntax error hides the rest of it.
-
-    Few questions need ``guards`` and ``gradients``, which are slow to compute: None means not computed.
-    """
+    """The facts of one file; not ``complete`` if a syntax error hides the rest of it."""
 
     path: str
     functions: tuple[Function, ...]
@@ -114,15 +118,10 @@ class ModuleFlow(NamedTuple):
     moves: tuple[tuple[Slot, Slot], ...]
     iterations: tuple[Iteration, ...]
     complete: bool = True
-    guards: Guards | None = None
-    gradients: GradientFacts | None = None
 
 
-def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Collection[str] = PARTS) -> ModuleFlow:
-    """The facts of a parsed file; ``complete`` is False if the tree ends at a syntax error.
-
-    ``parts`` are the slow facts to compute, of `PARTS`.
-    """
+def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleFlow:
+    """The facts of a parsed file; ``complete`` is False if the tree ends at a syntax error."""
     moves: list[tuple[Slot, Slot]] = []
     iterations: list[Iteration] = []
     calls: list[CallSite] = []
@@ -146,11 +145,9 @@ def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Col
     records = [node for node in nodes_of(module, nodes.ClassDef) if _is_record(node)]
     for record in records:
         moves.extend(_record_moves(record))
-    owners = owned(module)
+    owners = by_function(module, nodes_of(module, _OWNED))
     functions = (*_functions(owners), *map(_constructor, records))
-    guards = guards_in(module) if GUARDS in parts else None
-    gradients = gradient_facts(module, owners) if GRADIENTS in parts else None
-    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete, guards, gradients)
+    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete)
 
 
 def guards_in(module: nodes.Module) -> Guards:

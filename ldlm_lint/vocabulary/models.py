@@ -32,6 +32,8 @@ _TRAINS = lazily(
     r"_*(do_|run_)?(train|training|fit|finetune)(_(one_)?(epoch|step|model|loop|iter|iteration|batch|net|network)s?)?$"
 )
 
+_DIFFERENTIATES = lazily(r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion|perturb")
+
 
 # Methods that run a model, methods of a model that do not, and functions that do something else with a model argument.
 RUNS = lazily(
@@ -74,3 +76,9 @@ def names_training(name: str) -> bool:
 def words_of(name: str) -> str:
     """``netG`` and ``evalModel`` in lower case, a word at a time."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+@functools.lru_cache(1 << 14)
+def differentiates(name: str) -> bool:
+    """Whether a function has the name of one that computes gradients of inputs, or adapts a model while it evaluates."""
+    return _DIFFERENTIATES.search(words_of(name)) is not None

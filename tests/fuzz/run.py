@@ -25,7 +25,7 @@ from types import CodeType, FrameType
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 PACKAGE = str(HERE.parent.parent / "ldlm_lint")
-ROOMS = tuple(f"ldlm_lint.{room}" for room in ["autofix", "checkers", "code", "concepts", "configs", "edits", "files", "frameworks", "notebooks", "program", "project", "python", "report", "rules", "shapes", "shell"])
+ROOMS = tuple(f"ldlm_lint.{room}" for room in ["autofix", "checkers", "code", "concepts", "configs", "edits", "files", "frameworks", "notebooks", "program", "project", "python", "report", "rules", "shell"])
 TARGETS = ("python", "shell", "config", "notebook", "fixes")
 
 

@@ -1,13 +1,15 @@
-"""evaluation-with-gradients in programs that load weights and do not train, and in loops between trainings; the evaluations
-of a file that are to be seen there alone, `ldlm_lint.checkers.evaluation` finds."""
+"""evaluation-with-gradients: a model that runs for its results only while autograd records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.evaluated_models import EvaluatedModels, EvaluatedRun
 from ldlm_lint.concepts.predictions import Predictions
-from ldlm_lint.model import Applicability, Claim, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.edits.blocks import decorate, put_under
+from ldlm_lint.edits.imports import ensure_import
+from ldlm_lint.model import Applicability, Confidence, Consequence, Fix, Frequency, Probe, Reference, Related, Rule
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.project_code import ProjectCode
@@ -56,11 +58,42 @@ RULE = Rule(
 )
 
 
+_REASON = "code that differentiates what the evaluation returns no longer gets gradients"
+
+
 def find(code: ProjectCode) -> Iterator[Finding]:
-    """The runs of models for their results only, of which each is checked against all callers."""
+    """The evaluations whose runs of models nothing keeps from recording, and the predictions of files that train nothing."""
+    evaluated, found = code[EvaluatedModels], set[object]()
+    for runs in evaluated.all:
+        found.update((run.call.function, run.name) for run in runs)
+        run = runs[0]
+        related = [] if run.shows is None else [Related(run.shows.line_span, "the model is switched to evaluation mode here")]
+        related += [Related(one.call.line_span, "this call too") for one in runs[1:]]
+        related += [] if run.caller is None else [Related(run.caller.line_span, "this call evaluates the model")]
+        confidence = Confidence.HIGH if run.caller is None else Confidence.MEDIUM
+        fix = _fix(code, run) if all(_place(one) == _place(run) for one in runs) else None
+        yield code.finding(RULE, run.call.span, {"model": run.name}, related, fix=fix, confidence=confidence)
     for call in code[Predictions].all():
         name = code[Predictions].name_of(call)
-        scope = ".".join(one.name for one in reversed(call.function.enclosing))
-        lines = ",".join(str(loop.line) for loop in call.loops)
-        claim = Claim("evaluation-records-gradients", "|".join((scope, lines, "", "", name, "")))
-        yield code.finding(RULE, call.span, {"model": name}, claims=(claim,))
+        if (call.function, name) not in found and evaluated.records_for_nothing(call, call.callee, evaluated.still_loops(call)):
+            yield code.finding(RULE, call.span, {"model": name})
+
+
+def _place(run: EvaluatedRun) -> object:
+    return run.place if run.loops or not (run.learns or run.call.function.is_module) else run.call
+
+
+def _fix(code: ProjectCode, run: EvaluatedRun) -> Fix | None:
+    """Turn gradients off for a function that never needs them, else for the loop or the statement of the evaluation."""
+    source, function = code.source(run.call.module), run.call.function
+    imported, name = ensure_import(source, "torch", "no_grad")
+    if run.learns or function.is_module:
+        loop = run.loops[-1] if run.loops and run.loops[-1].kind != "comp" else None
+        edit = put_under(source, loop.line if loop is not None else run.call.line, run.call.last_line, [f"{name}()"])
+        title = f"run the evaluation under {name}()"
+    else:
+        edit = decorate(source, function.line, f"{name}()")
+        title = f"decorate {function.name} with {name}()"
+    if edit is None:
+        return None
+    return Fix(title, tuple(sorted(one for one in (imported, edit) if one is not None)), Applicability.UNSAFE, _REASON)

@@ -29,7 +29,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "interpreter": ("may-need-newer-python",),
-    "evaluation": ("evaluation-records-gradients",),
     "ddp_graph": (
         *("model-checkpoints-reentrantly", "no-sync-on-wrap", "program-checkpoints-reentrantly", "transformers-is-old"),
     ),

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from ldlm_lint.project.models import Models
     from ldlm_lint.project.named_classes import NamedClasses
     from ldlm_lint.project.ranks import Ranks
-    from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.roles import Roles
     from ldlm_lint.project.sourcing import Sourcing
-    from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.waiting_ranks import WaitingRanks
@@ -293,25 +291,11 @@ class Context:
         return Wraps(self.project, self.calls)
 
     @cached_property
-    def steps(self) -> Steps:
-        """The places that run in every step."""
-        from ldlm_lint.project.steps import Steps
-
-        return Steps(self.calls)
-
-    @cached_property
     def ranks(self) -> Ranks:
         """Who runs a call, all processes or one of them."""
         from ldlm_lint.project.ranks import Ranks
 
         return Ranks(self.calls)
-
-    @cached_property
-    def recording(self) -> Recording:
-        """Where gradients are recorded."""
-        from ldlm_lint.project.recording import Recording
-
-        return Recording(self.calls)
 
     def reads_variable(self, name: str) -> bool:
         """Whether Python of the project reads an environment variable by its literal name."""

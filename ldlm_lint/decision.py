@@ -23,7 +23,6 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from ldlm_lint.cache.contract import Cache
     from ldlm_lint.project.questions import Context
-    from ldlm_lint.scopes import Scope
 
 _GAVE_UP = "gave up"
 Launch = tuple[str, str, int, str, str, str]
@@ -34,7 +33,7 @@ class Decision(NamedTuple):
     """The files that were linted, the errors that prevented linting others, and the findings that the project confirms.
 
     ``unseen``, ``excluded`` and ``warnings`` are those of the report. ``launches`` are those of the only scripts that
-    launch a file with a finding, ``scopes`` the functions and classes of such files if they are known.
+    launch a file with a finding.
     """
 
     files: tuple[tuple[Path, Kind], ...]
@@ -43,7 +42,6 @@ class Decision(NamedTuple):
     unseen: tuple[tuple[str, int], ...]
     excluded: int
     launches: tuple[Launch, ...]
-    scopes: tuple[tuple[str, tuple[Scope, ...]], ...]
     warnings: tuple[Problem, ...] = ()
 
 
@@ -105,7 +103,6 @@ def _decided(
         unseen=tuple((result.path, line) for result in results for line in result.unseen),
         excluded=found.excluded,
         launches=launches,
-        scopes=tuple((one.path, one.scopes) for one in results if one.scopes is not None and one.path in found_in),
         warnings=found.warnings,
     )
 

@@ -56,7 +56,7 @@ def run(
     overlay = overlay or {}
     root = configured.run.root
     decision = decision_of(paths, configured, base, overlay, session=session, jobs=jobs, progress=progress)
-    sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay, dict(decision.scopes))
+    sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay)
     decided = list(decision.findings)
     if any(is_notebook(finding.span.path) for finding in decided):
         from ldlm_lint.notebooks.order import known

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
-from ldlm_lint.checkers import symbols_of_files
 from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
@@ -54,9 +53,8 @@ def _linted(
 ) -> FileResult:
     source = source_of(name, kind, overlay)
     table = _table(source) if tables else None
-    at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
     try:
-        result = _looked_at(source, config, at_risk)
+        result = _lint(source, config)
     except (RecursionError, MemoryError, UnreadableError):
         raise
     except Exception as error:
@@ -72,13 +70,6 @@ def _table(source: Source) -> Tabled | None:
 
     tree = syntax_of(source)
     return None if tree is None else tabled(tree)
-
-
-def _looked_at(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult:
-    """The result of a file, which is analysed only if its words leave a rule at risk."""
-    if source.kind is Kind.PYTHON:
-        at_risk &= symbols_of_files()
-    return _lint(source, config, at_risk) if at_risk or not _is_whole(source, at_risk) else FileResult(source.path)
 
 
 @functools.lru_cache
@@ -98,20 +89,27 @@ def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:
     return Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
 
 
-def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult:
+def _lint(source: Source, config: Config) -> FileResult:
+    """The result of a file by itself; a script or configuration without a word of a rule is not looked at."""
+    if source.kind is Kind.PYTHON:
+        return _lint_python(source)
+    if not rules_at_risk(source.data, source.kind) - idle_rules(config):
+        return FileResult(source.path)
     if source.kind is Kind.SHELL:
         from ldlm_lint.checkers.scripts.lint import lint as lint_shell
 
         return lint_shell(source, config.facts)
-    if source.kind is not Kind.PYTHON:
-        from ldlm_lint.checkers.configurations.lint import lint as lint_config
+    from ldlm_lint.checkers.configurations.lint import lint as lint_config
 
-        return lint_config(source, config.facts)
-    from ldlm_lint.checkers.host import lint as lint_python
-    from ldlm_lint.project.index import dotted_name
+    return lint_config(source, config.facts)
 
-    result = lint_python(source, dotted_name(source.path, config.root), at_risk)
-    return _with_unparsed(result, source) if source.parts else result
+
+def _lint_python(source: Source) -> FileResult:
+    if parses(source) and not any(part.error for part in source.parts):
+        return FileResult(source.path)
+    from ldlm_lint.checkers.unparsable import lint
+
+    return _with_unparsed(lint(source), source) if source.parts else lint(source)
 
 
 def _with_unparsed(result: FileResult, source: Source) -> FileResult:
@@ -119,15 +117,6 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
     from ldlm_lint.notebooks.fixes import unparsed
 
     return result._replace(findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
-
-
-def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:
-    """Whether a file is at least Python; a script is read in full only around a trigger."""
-    if source.kind is not Kind.PYTHON:
-        return True
-    if any(part.error for part in source.parts):
-        return False
-    return syntax_of(source) is not None if at_risk else parses(source)
 
 
 def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[str, Source]) -> FileResult:

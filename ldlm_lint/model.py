@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.project.tables import Tabled
     from ldlm_lint.reach import Standing
-    from ldlm_lint.scopes import Scope
     from ldlm_lint.source import Source
 
 
@@ -405,15 +404,13 @@ class Problem(NamedTuple):
 class FileResult(NamedTuple):
     """The result of one file; a pure function of its bytes, the version and the configuration.
 
-    ``unseen`` are the lines of a script that the parsers could not read; ``scopes`` are those of a Python file with
-    findings as `ldlm_lint.scopes.scopes` tells them, None if they were not computed. ``table`` has the file's facts for the
-    linked program, if requested.
+    ``unseen`` are the lines of a script that the parsers could not read; ``table`` has the file's facts for the linked
+    program, if requested.
     """
 
     path: str
     findings: tuple[Finding, ...] = ()
     unseen: tuple[int, ...] = ()
-    scopes: tuple[Scope, ...] | None = None
     table: Tabled | None = None
 
 

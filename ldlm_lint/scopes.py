@@ -9,13 +9,10 @@ import ast
 import io
 import tokenize
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.source import Kind, Source
-
-if TYPE_CHECKING:
-    from astroid import nodes
 
 # The fields of a statement or module that contain statements, directly or indirectly.
 _PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -42,18 +39,6 @@ def scopes(source: Source) -> tuple[Scope, ...]:
     return _ordered(found)
 
 
-def scopes_of(module: nodes.Module, source: Source) -> tuple[Scope, ...]:
-    """As `scopes`, of a Python file whose light tree is there."""
-    from astroid import nodes
-
-    from ldlm_lint.python.places import scope_name
-    from ldlm_lint.python.walks import nodes_of
-
-    end_of = _ends(source, module)
-    definitions = nodes_of(module, (nodes.FunctionDef, nodes.ClassDef))
-    return _ordered(Scope(source.line_starts[_first_line(one) - 1], end_of(one), scope_name(one)) for one in definitions)
-
-
 def _ordered(found: Iterator[Scope]) -> tuple[Scope, ...]:
     return tuple(sorted(found, key=lambda scope: (scope.start, -scope.end)))
 
@@ -69,9 +54,8 @@ def python_scopes(source: Source) -> Iterator[Scope]:
     return by_tokens(source) if tree is None else _by_tree(source, tree)
 
 
-def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]:
+def _by_tree(source: Source, tree: ast.Module) -> Iterator[Scope]:
     end_of = _ends(source, tree)
-    # For either tree: the name and the beginning of a definition have the same attributes in both.
     waiting: list[tuple[Any, str]] = [(tree, "")]
     while waiting:
         node, around = waiting.pop()
@@ -83,10 +67,10 @@ def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]
 
 
 def _first_line(definition: Any) -> int:
-    return min((definition.lineno, *(one.lineno for one in _decorators(definition))))
+    return min((definition.lineno, *(one.lineno for one in definition.decorator_list)))
 
 
-def _ends(source: Source, tree: ast.Module | nodes.Module) -> Callable[[Any], int]:
+def _ends(source: Source, tree: ast.Module) -> Callable[[Any], int]:
     """The ends of definitions in bytes; the last one is open to the end of the file."""
     starts = (*source.line_starts, len(source.data))
     last = tree.body[-1].end_lineno if tree.body else 0
@@ -95,12 +79,6 @@ def _ends(source: Source, tree: ast.Module | nodes.Module) -> Callable[[Any], in
         return len(source.data) + 1 if node.end_lineno == last else starts[min(node.end_lineno, len(starts) - 1)]
 
     return end_of
-
-
-def _decorators(definition: Any) -> list[Any]:
-    if isinstance(definition, ast.AST):
-        return definition.decorator_list  # type: ignore[attr-defined]  # nothing but definitions is asked for
-    return definition.decorators.nodes if definition.decorators is not None else []
 
 
 class _Line(NamedTuple):

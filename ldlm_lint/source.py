@@ -183,11 +183,6 @@ class Source:
         return self.data[self.bom :].decode(self.encoding)
 
     @functools.cached_property
-    def utf8(self) -> bytes:
-        """The text in UTF-8: the bytes themselves in nearly every file."""
-        return self.data[self.bom :] if self.encoding == "utf-8" else self.text.encode()
-
-    @functools.cached_property
     def lines(self) -> tuple[str, ...]:
         """The lines without their endings, split where CPython's tokenizer splits them."""
         return tuple(_NEWLINE.split(self.text) if "\r" in self.text else self.text.split("\n"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 from ldlm_lint.discover import kind_of_name
@@ -13,21 +12,16 @@ from ldlm_lint.scopes import Scope, scopes
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 T = TypeVar("T")
-NOTHING_KNOWN: Mapping[str, tuple[Scope, ...]] = MappingProxyType({})
 
 
 class Sources(dict[str, Source]):
     """Sources by path; a file that cannot be read has as many blank lines as the position of its error needs.
 
-    ``kinds`` are those of the files that are known, ``overlay`` holds contents that replace the files on disk,
-    ``scopes`` their known functions and classes.
+    ``kinds`` are those of the files that are known, ``overlay`` holds contents that replace the files on disk.
     """
 
-    def __init__(
-        self, kinds: Mapping[str, Kind], overlay: Overlay, scopes: Mapping[str, tuple[Scope, ...]] = NOTHING_KNOWN
-    ) -> None:
+    def __init__(self, kinds: Mapping[str, Kind], overlay: Overlay) -> None:
         super().__init__()
-        self._scopes = scopes
         self._kinds = kinds
         self._overlay = overlay
 
@@ -42,8 +36,7 @@ class Sources(dict[str, Source]):
 
     def scopes(self, path: str) -> tuple[Scope, ...]:
         """The functions and classes of a file, or the keys of a configuration, see `ldlm_lint.scopes.scopes`."""
-        known = self._scopes.get(path)
-        return scopes(self[path]) if known is None else known
+        return scopes(self[path])
 
     def mentions(self, path: str, words: bytes) -> bool:
         """Whether a file contains some bytes; the file is not kept in memory."""

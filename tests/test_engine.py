@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from snippets import source
 
 from ldlm_lint import engine, linting
-from ldlm_lint.checkers.host import lint as lint_python
+from ldlm_lint.checkers.unparsable import lint as lint_python
 from ldlm_lint.config import Config
 from ldlm_lint.model import Finding, Report
 from ldlm_lint.prefilter import rules_at_risk
@@ -296,7 +296,7 @@ _WORDS = st.sampled_from(
 def check(text: str) -> None:
     """Lint a text with all checkers and look at every span."""
     linted = source(text.encode())
-    result = lint_python(linted, "module")
+    result = lint_python(linted)
     internal = [one for one in result.findings if one.rule == linter.INTERNAL_ERROR.symbol]
     assert not internal, internal[0].args
     for one in result.findings:

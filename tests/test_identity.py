@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from collected import for_every
 
 from ldlm_lint.identity import LONGEST, folded, shortened
-from ldlm_lint.python.tree import parse
-from ldlm_lint.scopes import by_tokens, python_scopes, scopes, scopes_of, symbol_at
+from ldlm_lint.scopes import by_tokens, python_scopes, scopes, symbol_at
 from ldlm_lint.source import Kind, Source
 
 
@@ -132,14 +130,3 @@ def test_scopes_are_the_same_by_tree_and_by_tokens(text: str) -> None:
     by_tree = sorted(python_scopes(source), key=repr)
     assert by_tree == sorted(by_tokens(source), key=repr)
     assert len(by_tree) == len(re.findall(r"\b(?:def|class) ", text))
-
-
-def test_a_light_tree_tells_the_same_scopes() -> None:
-    compared = 0
-    for path in sorted(Path(__file__).parent.glob("fixtures/[!u]*/bad.py")):
-        source = Source.read(path, Kind.PYTHON)
-        parsed = parse(source, "module")
-        if not parsed.error_line:
-            assert scopes_of(parsed.module, source) == scopes(source), path
-            compared += 1
-    assert compared > 50

@@ -49,10 +49,8 @@ OLD = frozenset({"python", "project", "prefilter"})
 ASKS_OLD = frozenset({"cache", "checkers", "configs", "edits", "engine", "model", "probe", "program", "pylint_host", "shell"})
 UPWARD = {
     # The functions and keys around a place: the tuple belongs to `files`.
-    ("checkers.host", "scopes"),
     ("configs.scopes", "scopes"),
     ("evidence.join", "scopes"),
-    ("model", "scopes"),
     # A rule that is declared beside its query is looked up by rules and readers of scripts that are older.
     ("rules", "checkers.rule_files"),
     ("configurations", "rules"),

@@ -27,7 +27,6 @@ from pylint.utils import FileState
 from snippets import source
 
 from ldlm_lint import engine, register
-from ldlm_lint.checkers import CHECKERS, ROOMS, checkers_of, symbols_of
 from ldlm_lint.checkers.queries import queries
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
 from ldlm_lint.pylint_host import switches
@@ -162,17 +161,9 @@ def test_a_message_is_of_its_family(linter: PyLinter) -> None:
         assert definition.checker_name == UMBRELLAS[rule.family]
 
 
-def test_every_rule_is_in_one_room_or_asks_the_program() -> None:
-    rooms = [rule.symbol for checker in CHECKERS for rule in checker.rules]
-    assert len(rooms) == len(set(rooms))
+def test_every_rule_asks_the_program_or_reads_scripts_and_configurations() -> None:
     asked = {symbol for query in queries() for symbol in query.symbols}
-    assert asked.union(rooms, (rule.symbol for rule in RULES)) == by_symbol.keys()
-
-
-def test_a_checker_is_imported_where_one_of_its_rules_is_at_risk() -> None:
-    assert all({rule.symbol for rule in one.rules} <= symbols_of(room) for room, one in zip(ROOMS, CHECKERS, strict=True))
-    assert checkers_of({"evaluation-with-gradients"}) == tuple(one for one in CHECKERS if one.name == "ldlm-evaluation")
-    assert checkers_of(()) == ()
+    assert asked.union(rule.symbol for rule in RULES) == by_symbol.keys()
 
 
 def test_messages_on_any_file_and_line(linter: PyLinter, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import sys
 import warnings
 from pathlib import Path
@@ -15,12 +14,9 @@ from astroid.builder import AstroidBuilder
 from astroid.manager import AstroidManager
 from collected import for_every
 
-from ldlm_lint.checkers.host import lint
-from ldlm_lint.config import Config
 from ldlm_lint.python.rebuild import rebuild
 from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.walks import nodes_of, preorder
-from ldlm_lint.source import Kind, Source
 
 ROOT = Path(__file__).parent.parent
 # Types in comments are not read, a docstring stands outside the tree, and some things are computed when they are asked for.
@@ -170,19 +166,6 @@ def test_a_node_outside_the_tree_has_its_own_subtree() -> None:
     holder = next(nodes_of(module, nodes.ClassDef))
     assert list(nodes_of(holder._metaclass, nodes.Name)) == [holder._metaclass]
     assert list(nodes_of(holder.doc_node, nodes.Const)) == [holder.doc_node]
-
-
-def test_a_linted_file_leaves_no_node_behind() -> None:
-    linted = Source("/x/mod.py", b"import torch\nfor x in torch.utils.data.DataLoader(y): x.item()\n" * 3, Kind.PYTHON)
-    lint(linted, "mod", Config.load(ROOT).facts)
-    gc.collect()
-    gc.disable()
-    try:
-        before = sum(isinstance(one, nodes.NodeNG) for one in gc.get_objects())
-        lint(linted, "mod", Config.load(ROOT).facts)
-        assert sum(isinstance(one, nodes.NodeNG) for one in gc.get_objects()) == before
-    finally:
-        gc.enable()
 
 
 SCOPES = """

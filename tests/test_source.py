@@ -211,11 +211,6 @@ def test_every_line_starts_where_it_stands_in_the_file(mark, text):
     assert [line.rstrip("\r\n") for line in found] == list(source.lines)
 
 
-@pytest.mark.parametrize("data", [b"x = 1\n", b"\xef\xbb\xbfx = '\xc3\xa9'\r\n", b"# coding: latin-1\nx = '\xe9'\n", b"# coding: utf8\nx = '\xc3\xa9'\n"])
-def test_the_text_in_utf8_is_the_text(data: bytes):
-    source = Source.from_bytes("/p/a.py", data, Kind.PYTHON)
-    assert source.utf8 == source.text.encode()
-
 
 def test_a_place_in_a_file_is_told_without_its_lines() -> None:
     # A report places findings in every file that has any, and all of these are in memory together.

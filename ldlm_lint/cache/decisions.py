@@ -41,5 +41,5 @@ def recall(session: Cache, name: str) -> Decision | None:
 def remember(session: Cache, name: str, decision: Decision) -> None:
     """Keep a decision with all that the run has checked."""
     files = tuple((path.as_posix(), kind.value) for path, kind in decision.files)
-    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.scopes, decision.warnings)
+    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.warnings)
     session.remember(name, encode((files, *rest)))

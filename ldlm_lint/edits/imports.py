@@ -5,19 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldlm_lint.edits.import_places import bindings, insertion, joining
 from ldlm_lint.model import Edit
 from ldlm_lint.python.ast_walks import nodes_below
 from ldlm_lint.python.syntax import parses, required
 from ldlm_lint.source import Source
-
-if TYPE_CHECKING:
-    from ldlm_lint.python.bound_names import BoundNames
 
 _NAMES = "_ldlm_names"
 WITH_MODULE = frozenset(("glob", "math", "os", "shutil", "signal", "sys", "time", "torch"))
@@ -47,22 +43,12 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
     return insertion(source, tree.body, line), expression
 
 
-def names_of(source: Source) -> Names | BoundNames:
+def names_of(source: Source) -> Names:
     """The names of a file, for all its fixes; cached with the source. Raises SyntaxError if it does not parse."""
-    names: Names | BoundNames | None = source.__dict__.get(_NAMES)
+    names: Names | None = source.__dict__.get(_NAMES)
     if names is None:
         names = source.__dict__[_NAMES] = Names.of(nodes_below(required(source)))
     return names
-
-
-@contextmanager
-def names_given(source: Source, names: BoundNames) -> Iterator[None]:
-    """In this context, the meanings of a file's names come from an existing light tree."""
-    source.__dict__[_NAMES] = names
-    try:
-        yield
-    finally:
-        del source.__dict__[_NAMES]
 
 
 @dataclass(slots=True)
@@ -115,7 +101,7 @@ def _binders(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(name for name in ("id", "name", "arg", "rest") if name in kind._fields)
 
 
-def _usable(body: Sequence[ast.stmt], names: Names | BoundNames, module: str, name: str) -> str | None:
+def _usable(body: Sequence[ast.stmt], names: Names, module: str, name: str) -> str | None:
     """The expression by which the top level's imports already reach the name."""
     reachable: list[str] = []
     for node in body:
@@ -131,7 +117,7 @@ def _usable(body: Sequence[ast.stmt], names: Names | BoundNames, module: str, na
     return reachable[0] if reachable else None
 
 
-def _new_import(names: Names | BoundNames, module: str, name: str) -> tuple[str, str]:
+def _new_import(names: Names, module: str, name: str) -> tuple[str, str]:
     """The import statement to add and the expression that then reaches the name."""
     if module in WITH_MODULE and names.free(module, module):
         return f"import {module}", f"{module}.{name}"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.checkers.base import extent
 from ldlm_lint.edits.imports import ensure_import
 from ldlm_lint.edits.keywords import add_keyword
 from ldlm_lint.patterns import lazily
@@ -116,7 +115,7 @@ def _makers_in(project: Project, path: str) -> list[Maker]:
     module = project.trees.of(path) if _MAKER in project.data(path) and not project.is_test(path) else None
     calls = nodes_of(module, nodes.Call) if module is not None else ()
     return [
-        Maker(path, extent(call), not Arguments(call, POSITIONAL)["timeout"].absent)
+        Maker(path, (call.lineno, call.col_offset, call.end_lineno, call.end_col_offset), not Arguments(call, POSITIONAL)["timeout"].absent)
         for call in calls
         if makes_default_group(call)
     ]

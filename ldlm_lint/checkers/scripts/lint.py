@@ -59,7 +59,7 @@ def _embedded(code: Code) -> Iterator[Finding]:
     for inner in embedded.programs(code):
         at_risk = rules_at_risk(inner.source.data[inner.start :], Kind.PYTHON)
         if at_risk:
-            from ldlm_lint.checkers.host import lint
+            from ldlm_lint.checkers.unparsable import lint
 
-            for finding in lint(inner.source, "__main__", at_risk).findings:
+            for finding in lint(inner.source).findings:
                 yield from embedded.kept(finding, inner)

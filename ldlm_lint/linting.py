@@ -90,7 +90,7 @@ def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:
 
 
 def _lint(source: Source, config: Config) -> FileResult:
-    """The result of a file by itself; a script or configuration without a word of a rule is not looked at."""
+    """The result of a file by itself; a script or configuration is looked at if it has a word of some rule."""
     if source.kind is Kind.PYTHON:
         return _lint_python(source)
     if not rules_at_risk(source.data, source.kind) - idle_rules(config):

@@ -207,10 +207,10 @@ def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
 ) -> None:
     original = linting._lint
 
-    def fail(source: Source, config: Config, families: frozenset[str]) -> object:
+    def fail(source: Source, config: Config) -> object:
         if source.path.endswith("run.sh"):
             raise ValueError("no such node")
-        return original(source, config, families)
+        return original(source, config)
 
     monkeypatch.setattr(linting, "_lint", fail)
     report = lint(project)

@@ -1,1 +1,1 @@
-"""The rules: a file each in the folder of its family; what hands them settings, scripts and configurations stands beside them."""
+"""The rules: a file each in the folder of its family; beside them is what gives them settings, scripts and configurations."""

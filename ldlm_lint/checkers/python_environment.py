@@ -73,7 +73,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
 
 
 def _joined(writes: list[EnvironmentWrite]) -> EnvironmentWrite:
-    """A write of a name that stands in a store: callers give the value alone."""
+    """One write of a name that the store itself has: callers give the value alone."""
     first = writes[0]
     if first.key.holder != first.written:
         return first

@@ -189,7 +189,7 @@ class Environment(Concept):
         return EnvironmentWrite(pair.name, self.code[Texts].known(pair.value.expr), written, pair.given_by, pair.key, pair.value)
 
     def _pairs(self, mapping: Expr, given_by: Call | None = None, above: tuple[Expr, ...] = ()) -> Iterator[_Pair]:
-        """The entries of a mapping, the last one of each name; what is taken out is none."""
+        """The entries of a mapping, the last one of each name, without what is taken out."""
         parts = list(reached([mapping], _behind))
         found = {pair.name: pair for part in reversed(parts) for pair in _own_pairs(part)}
         for name in (name for part in parts for name in _taken_out(part)):

@@ -31,7 +31,8 @@ def told(run: proof.Run) -> list[str]:
 
 def test_sums_without_graphs_change_no_bit(before: proof.Run, tmp_path: Path) -> None:
     folder = proof.copy_of("host_time", tmp_path, "after")
-    assert set(proof.fix(folder).by_rule) == {"loss-graph-accumulation"}
+    # How the sums are formatted later is for the reader to check, so the fix is no safe one.
+    assert set(proof.fix(folder, unsafe=True, select=["loss-graph-accumulation"]).by_rule) == {"loss-graph-accumulation"}
     after = observed(folder)
     assert len(after.losses) == 20
     assert len(told(after)) == 25

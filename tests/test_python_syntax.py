@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldlm_lint.config import Config
-from ldlm_lint.linting import lint_file
 from ldlm_lint.python import syntax
 from ldlm_lint.source import Kind, Source
 
@@ -85,13 +82,3 @@ def test_no_tree_is_made_of_what_parses(monkeypatch: pytest.MonkeyPatch) -> None
     assert not made
     assert not syntax.parses(_source("x = = 1"))
     assert made == ["x = = 1"]
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="what is too deep for objects was not told before")
-def test_what_is_too_deep_for_a_tree_is_said_where_one_is_needed(tmp_path: Path) -> None:
-    deep = "a" + ".b" * 30_000
-    found = {}
-    for name, text in {"idle.py": deep, "asked.py": f"import os\nos.environ['CUDA_LAUNCH_BLOCKING'] = '1'\nx = {deep}"}.items():
-        (tmp_path / name).write_text(text)
-        found[name] = [one.rule for one in lint_file(tmp_path / name, Kind.PYTHON, Config(root=str(tmp_path)), {}, {}).findings]
-    assert found == {"idle.py": [], "asked.py": ["unparsable-file"]}

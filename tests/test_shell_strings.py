@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from collected import for_every
 
+from ldlm_lint import engine
 from ldlm_lint.checkers.scripts.lint import lint
 from ldlm_lint.config import Config
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
@@ -110,6 +114,18 @@ def test_a_string_is_a_shell_of_its_own() -> None:
 LOADER = 'import torch\ntorch.save(model, "a")\nos.environ["NCCL_BLOCKING_WAIT"] = "1"\n'
 SETTING = ("nccl-blocking-wait", 'os.environ["NCCL_BLOCKING_WAIT"] = "1"')
 
+
+def told_of_project(script: str) -> list[tuple[str, str]]:
+    """The same for a project that has the script alone: Python in it is a program of the project."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        (root / "pyproject.toml").write_text("")
+        (root / "run.sh").write_bytes(script.encode())
+        report = engine.run([root], Config.load(root), base=root)
+        source = read(script)
+        return [(one.rule, source.slice(one.span)) for one in report.findings]
+
+
 PYTHON = {
     "python - <<'EOF'\nimport os\n{}EOF": True,
     "python3 <<EOF\nimport os\n{}EOF": True,
@@ -136,7 +152,7 @@ PYTHON = {
 @for_every(("script", "seen"), PYTHON.items(), ids=PYTHON)
 def test_python_in_a_script(script: str, seen: bool) -> None:
     code = LOADER.replace('"', '\\"') if 'c "' in script else LOADER
-    assert (SETTING in findings("# é\n" + script.replace("{}", code) + "\n")) is seen
+    assert (SETTING in told_of_project("# é\n" + script.replace("{}", code) + "\n")) is seen
     assert "unparsable-file" not in {rule for rule, _ in findings(script.replace("{}", code))}
 
 

@@ -25,7 +25,8 @@ from ldlm_lint.vocabulary.losses import (
 )
 
 BACKWARD = ("backward", "manual_backward")
-DIFFERENTIATES = ("grad", "vjp", "register_hook")
+_COMPUTES = ("grad", "vjp")
+DIFFERENTIATES = (*_COMPUTES, "register_hook")
 """What computes gradients besides backward passes, or gets them in the middle of one."""
 _FABRIC = frozenset({"lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"})
 _MEANS = frozenset({"mean", "sum", "float", "div"})
@@ -62,11 +63,11 @@ class BackwardPasses(Concept):
 
     def lead_to_gradients(self, call: Call) -> bool:
         """Whether a call computes gradients in any way, or goes to a function that leads to one that does."""
-        return self.lead_to_one(call) or call.called_name in DIFFERENTIATES or not self._differentiating.isdisjoint(call.targets)
+        return self.lead_to_one(call) or call.called_name in _COMPUTES or not self._differentiating.isdisjoint(call.targets)
 
     @cached_property
     def _differentiating(self) -> frozenset[Function]:
-        return leading_to(call.function for call in self.code.calls_named(*DIFFERENTIATES))
+        return leading_to(call.function for call in self.code.calls_named(*_COMPUTES))
 
     @cached_property
     def _every(self) -> frozenset[Call]:

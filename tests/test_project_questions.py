@@ -163,29 +163,3 @@ def test_every_claim_in_the_package_has_an_answer():
     # What configurations give is asked about where it goes.
     asked |= {kind for topic in TOPICS.values() for kind in topic.asks}
     assert asked == set(QUESTIONS)
-
-
-HANDED = ".common.DataLoader|torch.utils.data.DataLoader"
-
-
-@for_every(
-    "text, expected",
-    [
-        pytest.param("from torch.utils.data import DataLoader", True, id="from"),
-        pytest.param("from torch.utils.data.dataloader import DataLoader", True, id="where-it-is-defined"),
-        pytest.param("class DataLoader: ...", False, id="own-class"),
-        pytest.param("from torch.utils.data import DataLoader\ndef DataLoader(): ...", False, id="both"),
-        pytest.param("from torch_geometric.loader import DataLoader", False, id="another-library"),
-        pytest.param(
-            "try: from torch.utils.data import DataLoader\nexcept ImportError: from mine import DataLoader", False, id="two-arms"
-        ),
-        pytest.param("import torch", False, id="not-there"),
-    ],
-)
-def test_name_that_a_module_of_the_project_hands_on(text: str, expected: bool) -> None:
-    files = {"pkg/train.py": "from .common import DataLoader\n", "pkg/common.py": f"{text}\n"}
-    assert ask("module-hands-on", files, HANDED).holds is expected
-
-
-def test_a_module_outside_the_project_hands_on_nothing() -> None:
-    assert not ask("module-hands-on", {"train.py": "x = 1\n"}, "common.DataLoader|torch.utils.data.DataLoader").holds

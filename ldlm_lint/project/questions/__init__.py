@@ -16,7 +16,7 @@ from ldlm_lint.rules.dated import dated
 
 _ROOMS: Mapping[str, tuple[str, ...]] = {
     "roles": (
-        *("belongs-to-training", "module-hands-on"),
+        "belongs-to-training",
         *("runs-many-ranks", "stands-outside-tests"),
     ),
     "data": (

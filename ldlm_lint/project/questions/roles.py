@@ -5,7 +5,6 @@ from __future__ import annotations
 from ldlm_lint.model import Finding
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import runs_many_ranks
-from ldlm_lint.python.names import published
 
 
 def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -22,20 +21,7 @@ def _runs_many_ranks(context: Context, finding: Finding, _subject: str) -> Verdi
     return Verdict(runs_many_ranks(context.project, finding.span.path))
 
 
-def _module_hands_on(context: Context, finding: Finding, names: str) -> Verdict:
-    """A module of the project imports the public name that the finding depends on, and no other object with its last
-    name."""
-    written, _, meant = names.partition("|")
-    found = context.project.resolve(finding.span.path, written)
-    last = meant.rpartition(".")[2]
-    if found is None or found[1] != last or last in context.project.skim(found[0]).defined:
-        return Verdict(False)
-    origins = [one for one in context.project.skim(found[0]).imports if one.rpartition(".")[2] == last]
-    return Verdict(bool(origins) and all(published(one) == meant for one in origins))
-
-
 QUESTIONS: dict[str, Question] = {
-    "module-hands-on": _module_hands_on,
     "belongs-to-training": _belongs_to_training,
     "stands-outside-tests": _stands_outside_tests,
     "runs-many-ranks": _runs_many_ranks,

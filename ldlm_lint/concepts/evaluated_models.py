@@ -122,10 +122,20 @@ class EvaluatedModels(Concept):
         yield from (one for one in given if self._is_run(call, one, frozenset()))
         receiver = call.receiver
         if receiver is not None and receiver.owner_if_self is not None:
-            parts = (one for target in call.targets for one in _calls_of_parts(target))
-            yield from {part.name: part for one, part in parts if looks_like_model(part.name) and self.code[Recording].is_on_at(one)}.values()
+            yield from {part.name: part for target in call.targets for part in self._parts_run_by(target)}.values()
         elif receiver is not None and self._is_evaluated(receiver, call.function) and self._run_own_parts(call):
             yield receiver
+
+    def _parts_run_by(self, target: Function) -> list[Expr]:
+        """The parts of an object that are called like models and that its method runs, recorded."""
+        if target not in self._parts:
+            found = (one for one in _calls_of_parts(target) if looks_like_model(one[1].name))
+            self._parts[target] = [part for one, part in found if self.code[Recording].is_on_at(one)]
+        return self._parts[target]
+
+    @cached_property
+    def _parts(self) -> dict[Function, list[Expr]]:
+        return {}
 
     def _is_run(self, call: Call, model: Expr, seen: frozenset[Call]) -> bool:
         """Whether functions that a call goes to run a model that it gives them, recorded, and are no evaluations themselves."""
